@@ -26,6 +26,7 @@ from fedlogit.component import (
 )
 from fedlogit.files import canonical_json
 from fedlogit.participation import Participation
+from fedlogit.quantization import Quantization
 
 __all__ = [
     "Evaluation",
@@ -277,6 +278,8 @@ class RunSpec(FrozenConfig):
         participation: Who is there in a round; None is everybody in every round. See
             `fedlogit.participation`.
         adversaries: Clients that harm the others; None has none. See `fedlogit.adversaries`.
+        quantization: How logits and probabilities are rounded when they are sent; None sends them
+            as float32. See `fedlogit.quantization`.
         public: The public set, if the method uses one.
         models: Architectures, given to clients in turn: client i has ``models[i % len(models)]``.
         server: The server's own model, for a method that trains one; dropped for others.
@@ -315,6 +318,7 @@ class RunSpec(FrozenConfig):
     clients: PositiveInt
     participation: Participation | None = None
     adversaries: Adversaries | None = None
+    quantization: Quantization | None = None
     public: Public | None = None
     models: tuple[ComponentRef, ...] = Field(min_length=1)
     server: Server | None = None

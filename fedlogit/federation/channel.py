@@ -1,9 +1,10 @@
-"""What is sent: every message is booked, and adversaries' predictions are falsified on the way."""
+"""What is sent: every message is booked; predictions may be falsified or rounded on the way."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -11,12 +12,14 @@ from fedlogit.aggregation.attacks import false_logits
 from fedlogit.engine.client import Client
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.ledger import Ledger
+from fedlogit.federation.quantizer import quantize
 from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec
 
 __all__ = ["Channel", "Senders"]
 
 _PREDICTIONS = ("logits", "auxiliary_logits")  # kinds of messages that adversaries may falsify
+_ROUNDED = (*_PREDICTIONS, "probabilities")  # and that quantization rounds
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,7 @@ class Channel:
         self.ledger = Ledger()
         self._spec = spec
         self._falsified = 0  # the last round in which an adversary sent predictions
+        self._rounded = 0  # the last round in which predictions were sent rounded
 
     def uplink(
         self, kind: str, messages: torch.Tensor, senders: Senders, bits: int | None
@@ -65,8 +69,52 @@ class Channel:
             bits: Bits that an element takes when sent; None is its dtype's size.
         """
         sent = self.claimed(messages, kind, senders) if kind in _PREDICTIONS else messages
-        self.ledger.up(kind, sent, bits=bits)
-        return sent
+        return self._send(kind, sent, bits, self.ledger.up)
+
+    def downlink(
+        self,
+        kind: str,
+        message: torch.Tensor,
+        receivers: int,
+        bits: int | None,
+        distributions: bool,
+    ) -> torch.Tensor:
+        """Book a message of the server to so many clients; return what each of them reads.
+
+        Args:
+            kind: As for `uplink`.
+            message: What each gets.
+            receivers: How many clients get it.
+            bits: As for `uplink`.
+            distributions: Its rows sum to 1; rounded ones are scaled so that they do, too.
+        """
+        read = self._send(kind, message, bits, partial(self.ledger.down, clients=receivers))
+        rounded = read is not message
+        return read / read.sum(-1, keepdim=True) if distributions and rounded else read
+
+    def exchange(self, kind: str, messages: torch.Tensor, links: int | None) -> torch.Tensor:
+        """Book messages between clients; return what the others read.
+
+        Args:
+            kind: As for `uplink`.
+            messages: A row a client, (clients, …).
+            links: How many ordered pairs of clients are connected; None is all of them.
+        """
+        return self._send(kind, messages, None, partial(self.ledger.exchange, links=links))
+
+    def _send(
+        self, kind: str, values: torch.Tensor, bits: int | None, book: Callable[..., None]
+    ) -> torch.Tensor:
+        """Book values as they are sent; return them as they are read, rounded if the spec says."""
+        how = self._spec.quantization
+        if how is None or kind not in _ROUNDED or bits is not None:
+            book(kind, values, bits=bits)
+            return values
+        message = quantize(values, how)
+        for part, width in message.parts:
+            book(kind, part, bits=width)
+        self._rounded = self.ledger.round
+        return message.read
 
     def claimed(self, logits: torch.Tensor, kind: str, senders: Senders) -> torch.Tensor:
         """Return clients' logits as they send them: false ones of adversaries that falsify.
@@ -89,19 +137,35 @@ class Channel:
             self._falsified = senders.round
         return sent
 
-    def check_attack(self, senders: Senders) -> None:
-        """Refuse a round whose messages an attack on predictions passed by, once it is done.
+    def check_round(self, senders: Senders) -> None:
+        """Refuse a round, once it is done, whose messages an attack or quantization passed by.
 
-        A method's first rounds may send nothing at all.
+        A method's first rounds may send nothing at all. Where bytes are only counted, messages may
+        be those of a round before, and nobody reads them.
 
         Raises:
-            FedlogitError: if clients sent messages, adversaries too, and none was of predictions.
+            FedlogitError: if clients sent messages, and none was of predictions.
         """
+        if self._spec.ledger_only:
+            return
+        if sent := sorted(self.ledger.sent_up(senders.round)):
+            self._check_attack(senders, sent)
+            self._check_quantization(senders.round, sent)
+
+    def _check_quantization(self, round_: int, sent: Sequence[str]) -> None:
+        how = self._spec.quantization
+        if how is not None and self._rounded != round_:
+            raise FedlogitError(
+                f"method {self._spec.method.name}: quantization.format = {how.format!r} rounded no"
+                f" message of round {round_}, in which clients sent {', '.join(sent)}; send"
+                f" predictions as {', '.join(_ROUNDED[:-1])} or {_ROUNDED[-1]}, without bits=…"
+            )
+
+    def _check_attack(self, senders: Senders, sent: Sequence[str]) -> None:
         how, round_ = self._spec.adversaries, senders.round
         if how is None or not how.of_predictions or self._falsified == round_:
             return
-        sent = sorted(self.ledger.sent_up(round_))
-        if sent and senders.adversaries:
+        if senders.adversaries:
             raise FedlogitError(
                 f"method {self._spec.method.name}: adversaries.attack = {how.attack!r} changed no"
                 f" message of round {round_}, in which clients sent {', '.join(sent)}; send"

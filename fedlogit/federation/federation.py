@@ -458,7 +458,7 @@ class Federation:
         for client in self.clients:
             client.load(state, keep=client.head_mask() if backbone_only else None)
 
-    # --- messages, as `Channel` sends them: counted, and those of adversaries falsified ----------
+    # --- messages, as `Channel` sends them: counted, and predictions falsified or rounded ---------
 
     def uplink(self, kind: str, messages: torch.Tensor, *, bits: int | None = None) -> torch.Tensor:
         """Send a message of each client to the server.
@@ -466,13 +466,15 @@ class Federation:
         Args:
             kind: What the message is: ``logits``, ``model``, ``votes``, …; its bytes are in the
                 column ``bytes_up.<kind>``. Of ``logits`` and ``auxiliary_logits`` the server reads
-                what clients claim (see `claimed`).
+                what clients claim (see `claimed`). With `spec.quantization` these and
+                ``probabilities`` are rounded.
             messages: A row for each sender, (clients, …), of any dtype.
             bits: Bits that an element takes when sent, where a message is packed; None is the size
-                of its dtype. A message takes whole bytes.
+                of its dtype. A message takes whole bytes. What a method packs itself is not
+                rounded.
 
         Returns:
-            What the server reads, like `messages`; `messages` itself where nobody falsifies it.
+            What the server reads, like `messages`; `messages` itself where nothing changes it.
         """
         return self._channel.uplink(kind, messages, self._senders, bits)
 
@@ -495,6 +497,7 @@ class Federation:
         *,
         bits: int | None = None,
         receivers: int | None = None,
+        distributions: bool = False,
     ) -> torch.Tensor:
         """Send one message to every client, or to so many of them.
 
@@ -503,13 +506,14 @@ class Federation:
             message: What each of them gets, of any shape and dtype: it has no axis of clients.
             bits: As for `uplink`.
             receivers: How many clients get it; None is all of `clients`.
+            distributions: Its rows sum to 1; where they are rounded, what clients read is scaled
+                so that they do, too.
 
         Returns:
-            What they read: `message` itself.
+            What they read, like `message`; `message` itself where nothing is rounded.
         """
         to = len(self.clients) if receivers is None else receivers
-        self.ledger.down(kind, message, clients=to, bits=bits)
-        return message
+        return self._channel.downlink(kind, message, to, bits, distributions)
 
     def exchange(
         self, kind: str, messages: torch.Tensor, *, links: int | None = None
@@ -525,10 +529,10 @@ class Federation:
                 of the N clients sends its row to the N - 1 others.
 
         Returns:
-            What the others read: `messages` itself. Adversaries' rows are not falsified here.
+            What the others read, like `messages`; `messages` itself where nothing is rounded.
+            Adversaries' rows are not falsified here.
         """
-        self.ledger.exchange(kind, messages, links=links)
-        return messages
+        return self._channel.exchange(kind, messages, links)
 
     def send_alike(self, name: str, step: Callable[[], None]) -> None:
         """Do a step whose messages are as long in every round; `ledger_only` does it once.
@@ -539,13 +543,13 @@ class Federation:
         """
         step()
 
-    def check_attack(self) -> None:
-        """Refuse a round that is done if an attack on predictions passed its messages by.
+    def check_round(self) -> None:
+        """Refuse a round that is done if an attack or quantization passed its messages by.
 
         Raises:
-            FedlogitError: naming the attack, and the kinds of the messages that were sent.
+            FedlogitError: naming the setting, and the kinds of the messages that were sent.
         """
-        self._channel.check_attack(self._senders)
+        self._channel.check_round(self._senders)
 
     @property
     def _senders(self) -> Senders:

@@ -47,7 +47,14 @@ class Ledger:
         """Book one server-to-client message that goes to each of `clients` clients."""
         self._book("down", kind, message_bytes(payload, bits) * clients)
 
-    def exchange(self, kind: str, payload: torch.Tensor, *, links: int | None = None) -> None:
+    def exchange(
+        self,
+        kind: str,
+        payload: torch.Tensor,
+        *,
+        links: int | None = None,
+        bits: int | None = None,
+    ) -> None:
         """Book what peers send to each other.
 
         Args:
@@ -55,10 +62,11 @@ class Ledger:
             payload: Its numbers, a row a peer.
             links: How many ordered pairs of peers are connected; None is the full mesh, in which
                 each of the N peers sends its row to the N-1 others.
+            bits: As for `up`.
         """
         peers = payload.shape[0]
         pairs = peers * (peers - 1) if links is None else links
-        total = message_bytes(payload[0]) * pairs
+        total = message_bytes(payload[0], bits) * pairs
         self._book("up", kind, total)
         self._book("down", kind, total)
 

@@ -86,6 +86,14 @@ class Method(Component, ABC):
         return False
 
     @property
+    def sends_soft_predictions(self) -> bool:
+        """Whether clients send logits or probabilities, so that `spec.quantization` rounds them.
+
+        They are sent as ``logits``, ``auxiliary_logits`` or ``probabilities``.
+        """
+        return self.sends_predictions
+
+    @property
     def uses_proximal_term(self) -> bool:
         """Whether clients' losses have a proximal term."""
         return False

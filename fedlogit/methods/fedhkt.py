@@ -55,6 +55,11 @@ class FedHKT(OneShot):
         """Logits alone, unless groups share models."""
         return not self.groups
 
+    @property
+    def sends_soft_predictions(self) -> bool:
+        """Logits, in every round, also beside models."""
+        return True
+
     def check(self, spec: RunSpec) -> None:
         """Refuse what takes several rounds in a run of one."""
         for name in ("groups", "selection"):

@@ -42,7 +42,8 @@ class LogitFederation(Method):
         targets = as_distributions(self.aggregate(fed, logits), logits, self.name)
         if fed.public_known:
             fed.log(ensemble_accuracy=fed.accuracy_on_public(targets))
-        fed.distil(fed.public, fed.downlink("logits", targets.float()))
+        received = fed.downlink("logits", targets.float(), distributions=True)
+        fed.distil(fed.public, received)
 
     @abstractmethod
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:

@@ -8,6 +8,7 @@ from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError, Unsupported
 from fedlogit.methods.base import Method, get
 from fedlogit.participation import Participation
+from fedlogit.quantization import Quantization
 from fedlogit.spec import RunSpec, Server
 
 __all__ = ["resolve"]
@@ -30,11 +31,13 @@ def resolve(spec: RunSpec) -> RunSpec:
     method.check(spec)
     adversaries = _adversaries(spec, method)
     participation = _participation(spec, method)
+    quantization = _quantization(spec, method)
     part = partition.get(spec.partition)
     return spec.model_copy(
         update={
             "participation": participation,
             "adversaries": adversaries,
+            "quantization": quantization,
             "partition": spec.partition.resolved(part),
             "models": tuple(_resolved_model(call) for call in spec.models),
             "server": _server(spec) if method.server_model else None,
@@ -174,6 +177,13 @@ def _adversaries(spec: RunSpec, method: Method) -> Adversaries | None:
             f" {spec.dataset} is a text, with a target at each position"
         )
     return adversaries
+
+
+def _quantization(spec: RunSpec, method: Method) -> Quantization | None:
+    """Return how predictions are rounded, of a method that sends some."""
+    if spec.quantization is not None and not method.sends_soft_predictions:
+        raise Unsupported("quantization", spec.method.name, "sends no logits or probabilities")
+    return spec.quantization
 
 
 def _participation(spec: RunSpec, method: Method) -> Participation | None:

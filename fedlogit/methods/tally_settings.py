@@ -87,6 +87,11 @@ class TallySettings(Method):
         return self.signal != "none" and self.merge_every is None
 
     @property
+    def sends_soft_predictions(self) -> bool:
+        """Whether messages about probes have probabilities, and not classes alone."""
+        return self.signal == "probabilities" or (self.signal == "top_k" and self.k > 1)
+
+    @property
     def uses_proximal_term(self) -> bool:
         """Whether μ is not 0."""
         return self.proximal > 0

@@ -85,8 +85,7 @@ def findings(spec: RunSpec, dataset: Dataset, folder: Path) -> Iterator[Finding]
     yield first
     if first.wrong:
         return
-    checks = (_repeats, _resumes, _threads, _engines, _sends, _counts, _absences, _adversaries)
-    for check in checks:
+    for check in _CHECKS:
         yield check(runs, whole)
 
 
@@ -239,3 +238,30 @@ def _adversaries(runs: _Runs, _whole: Path) -> Finding:
     except FedlogitError as error:
         return Finding(check, str(error))
     return Finding(check, _finishes(folder).wrong)
+
+
+def _quantization(runs: _Runs, whole: Path) -> Finding:
+    check = "predictions can be sent in fewer bits (quantization)"
+    if not runs.method.sends_soft_predictions:
+        return Finding(check, skipped="the property sends_soft_predictions is False")
+    try:
+        folder = runs.make("rounded", quantization={"format": "uniform", "bits": 4})
+    except FedlogitError as error:
+        return Finding(check, str(error))
+    if wrong := _finishes(folder).wrong:
+        return Finding(check, wrong)
+    sent, before = (total_bytes(each)["bytes_up"] for each in (folder, whole))
+    return Finding(check, "" if sent < before else f"{sent} bytes are sent, as float32 {before}")
+
+
+_CHECKS = (
+    _repeats,
+    _resumes,
+    _threads,
+    _engines,
+    _sends,
+    _counts,
+    _absences,
+    _adversaries,
+    _quantization,
+)

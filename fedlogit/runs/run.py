@@ -231,7 +231,7 @@ def _round(fed: Federation, run_round: RoundFunction) -> dict[str, Any]:
     start = time.perf_counter()
     fed.start_round(fed.round + 1)
     run_round(fed, fed.round)
-    fed.check_attack()
+    fed.check_round()
     seconds = time.perf_counter() - start
     check_memory(fed)
     row: dict[str, Any] = {"round": fed.round}

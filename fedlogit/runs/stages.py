@@ -86,6 +86,8 @@ def why_in_one_piece(spec: RunSpec) -> str:
     if spec.adversaries is not None and spec.adversaries.of_predictions:
         attack = spec.adversaries.attack
         return f"adversaries.attack = {attack!r}: a run with false predictions"
+    if spec.quantization is not None:
+        return f"quantization.format = {spec.quantization.format!r}: a run with rounded predictions"
     return ""
 
 

@@ -163,6 +163,14 @@ def test_an_attack_lets_rounds_pass_in_which_nothing_is_sent(train):
     assert result["bytes"]["up"]["votes"] > 0  # of the last round
 
 
+def test_bytes_of_attacked_rounds_can_be_counted_without_training(train):
+    attacked = {"method": "tally_train(warm_up=0)"} | harm("loud_logits")
+    trained, counted = (
+        read_json(train(**attacked, ledger_only=only) / "result.json") for only in (False, True)
+    )
+    assert trained["bytes"] == counted["bytes"]
+
+
 def test_the_average_of_loud_logits_by_hand(federation, monkeypatch):
     # Three clients say 0, one says 10 times (0, 1): the mean is (0, 2.5) for classes 0 and 1.
     fed = federation(**harm("loud_logits"))

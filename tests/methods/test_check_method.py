@@ -66,7 +66,7 @@ def test_a_method_that_is_right_passes_every_check(outside):
     assert done.returncode == 0, done.stdout
     said = done.stdout.splitlines()
     assert said[-1] == "right:Median on digits: no checks failed"
-    assert [line.split()[0] for line in said[:-1]] == ["ok"] * 9
+    assert [line.split()[0] for line in said[:-1]] == ["ok"] * 10
     assert "(stacked)" in said[4]
     assert not list(Path().glob("results*"))
 
@@ -89,6 +89,18 @@ def test_what_is_sent_past_the_ledger_is_found(outside):
     )
     done = outside(code, "silent")
     assert "FAILED   what clients send is counted: clients send nothing" in done.stdout
+
+
+def test_what_a_method_packs_itself_is_found_where_it_should_be_rounded(outside):
+    code = RIGHT + (
+        "\n    def round(self, fed, r):\n"
+        "        fed.train_private()\n"
+        "        logits = fed.uplink('logits', fed.logits(fed.public), bits=32)\n"
+        "        fed.distil(fed.public, logits.mean(0).softmax(1))\n"
+    )
+    (line,) = (x for x in outside(code, "packed").stdout.splitlines() if x.startswith("FAILED"))
+    assert line.startswith("FAILED   predictions can be sent in fewer bits (quantization): ")
+    assert "rounded no message of round 1" in line
 
 
 def test_of_bytes_that_depend_on_values_only_the_columns_that_differ_are_named(outside):

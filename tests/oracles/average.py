@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from oracles import rounding
 from oracles.world import World, fit, tested, vector
 
 Aggregate = Callable[..., tuple[torch.Tensor, dict[str, Any]]]
@@ -17,7 +18,10 @@ def mean(world: World, r: int, models: list, logits: torch.Tensor) -> tuple[torc
 
 
 def rounds(
-    world: World, reset_every: str = "run", aggregate: Aggregate = mean
+    world: World,
+    reset_every: str = "run",
+    aggregate: Aggregate = mean,
+    sent_as: tuple[object, ...] = (),
 ) -> Iterator[dict[str, object]]:
     """Yield what is to agree after each round.
 
@@ -26,6 +30,7 @@ def rounds(
         reset_every: When the clients' optimizers are new: never after the ``run`` began, in every
             ``round``, or in every ``phase`` of one.
         aggregate: From round, models and public logits to targets and what else is to agree.
+        sent_as: The format in which logits and targets are sent, if it is not float32.
     """
     models = world.models()
     optimizers = [world.new_optimizer(model) for model in models]
@@ -41,14 +46,22 @@ def rounds(
             fit(model, optimizers[i], world.x[mine], world.y[mine], batches)
         with torch.no_grad():
             logits = torch.stack([model(world.x[public]) for model in models])
+        if sent_as:
+            logits = torch.as_tensor(rounding.read(logits.numpy(), *sent_as)).float()
         targets, more = aggregate(world, r, models, logits)
+        said = targets
+        if sent_as:
+            read = rounding.read(targets.numpy(), *sent_as)
+            said = torch.as_tensor(read / read.sum(1, keepdims=True))
         if reset_every == "phase":
             optimizers = [world.new_optimizer(model) for model in models]
         losses = []
         for i, model in enumerate(models):
             batches = world.batches("distil", i, r, len(public))
-            losses.append(fit(model, optimizers[i], world.x[public], targets.float(), batches))
+            losses.append(fit(model, optimizers[i], world.x[public], said.float(), batches))
         each = 4 * len(public) * world.classes * n  # float32, both ways
+        if sent_as:
+            each = n * rounding.message_bytes(len(public), world.classes, *sent_as)
         yield {
             "clients": torch.cat([vector(model) for model in models]),
             "ensemble_accuracy": (targets.argmax(1) == world.y[public]).double().mean(),

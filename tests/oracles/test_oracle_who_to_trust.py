@@ -16,6 +16,18 @@ RESETS = [
     )
     for reset_every in ("run", "round", "phase")
 ]
+ROUNDED = [
+    Comparison(
+        "Average",
+        "average",
+        tolerance=tolerance,
+        changes=(("quantization", {"format": form} | ({"bits": bits[0]} if bits else {})),),
+        settings=(("sent_as", (form, *bits)),),
+    )
+    for form, *bits, tolerance in (
+        ("float16", 1e-4), ("bfloat16", 1e-4), ("uniform", 4, 1e-4), ("uniform", 1, 1e-4),
+    )
+]  # fmt: skip
 WITH_DECAY = {"name": "adamw", "lr": 0.003, "weight_decay": 0.1, "beta1": 0.8, "beta2": 0.99}
 REFERENCES = [
     Comparison("Local", "local"),
@@ -82,7 +94,7 @@ VERSIONS = {
     "average": average, "local": local, "fully_informed": fully_informed, "uwa": uwa,
     "meta_model": meta_model,
 }  # fmt: skip
-CASES = [*RESETS, *REFERENCES, *UWA, *META_MODEL, CONSTANT]
+CASES = [*RESETS, *ROUNDED, *REFERENCES, *UWA, *META_MODEL, CONSTANT]
 
 
 @pytest.mark.parametrize("case", first_of_each(CASES, method_of), ids=str)
