@@ -5,13 +5,14 @@ What is counted is a prediction: one a sample, or one a position where a sample 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-__all__ = ["EvalCounts", "Scores", "count_correct", "score"]
+__all__ = ["EvalCounts", "Scores", "count_correct", "personalized_accuracy", "score"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Scores:
         per_client: Accuracy of each client, (clients,).
         balanced: Mean per-class recall of each client over classes in the test set, (clients,).
         per_class: Recall of each class, mean over clients, (classes,); NaN for absent classes.
+        recall: Recall of each class by each client, (clients, classes); NaN for absent classes.
         loss: Mean cross-entropy of each client, in nats, (clients,).
         ece: Expected calibration error of each client, (clients,): by how much accuracy and
             confidence differ within a bin of confidence, mean over predictions (Guo et al. 2017,
@@ -56,6 +58,7 @@ class Scores:
     per_client: np.ndarray
     balanced: np.ndarray
     per_class: np.ndarray
+    recall: np.ndarray
     loss: np.ndarray
     ece: np.ndarray
 
@@ -120,9 +123,28 @@ def score(counts: Sequence[EvalCounts]) -> Scores:
         per_client=hits.sum(1) / totals.sum(1),
         balanced=recall[:, present].mean(1),
         per_class=recall.mean(0),
+        recall=recall,
         loss=_fetched([m.loss for m in counts]) / totals.sum(1),
         ece=np.abs(_fetched([m.gaps for m in counts])).sum(1) / totals.sum(1),
     )
+
+
+def personalized_accuracy(recall: np.ndarray, counts: np.ndarray) -> float:
+    """Return test accuracy with each client's own class proportions, mean over clients.
+
+    That is a client's recall, weighted by the classes of its private samples. Classes that are not
+    in the test split are left out, and with them a client that has no others; NaN if all are.
+
+    Args:
+        recall: Of each client, (clients, classes), or of the one model that all use, (1, classes).
+        counts: Private samples by client and class, (clients, classes).
+    """
+    known = np.where(np.isnan(recall).any(0), 0, counts)
+    with_known = known.sum(1) > 0
+    if not with_known.any():
+        return math.nan
+    right = (known * np.nan_to_num(recall)).sum(1)
+    return float((right[with_known] / known[with_known].sum(1)).mean())
 
 
 def _fetched(rows: Sequence[torch.Tensor]) -> np.ndarray:

@@ -19,7 +19,7 @@ from fedlogit.engine.base import Engine
 from fedlogit.engine.build import build_client
 from fedlogit.engine.client import Client, State
 from fedlogit.engine.device_data import DeviceData
-from fedlogit.engine.evaluation import EvalCounts, Scores
+from fedlogit.engine.evaluation import EvalCounts, Scores, personalized_accuracy
 from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask
 from fedlogit.errors import FedlogitError
@@ -396,7 +396,9 @@ class Federation:
     def evaluate(self) -> Scores:
         """Return the test scores of the global model, or of every honest client without one.
 
-        Clients that are absent are tested, too, with the models that wait for them.
+        Clients that are absent are tested, too, with the models that wait for them. Logs the
+        columns that need more than a model's scores: ``personalized_accuracy`` of all honest
+        clients, but for texts, and ``accuracy_present`` where some may be absent.
 
         Raises:
             Diverged: naming the first model whose cross-entropy is not finite.
@@ -404,6 +406,9 @@ class Federation:
         honest = self.all_clients[: len(self.all_clients) - self.adversaries]
         tested = [self.server] if self.server else honest
         scores = finite_scores(tested, self._counts_of_all(tested))
+        if self.spec.text is None:
+            counts = self.counts[[client.index for client in honest]]
+            self.log(personalized_accuracy=personalized_accuracy(scores.recall, counts))
         if self.server is None and self.spec.participation is not None:
             there = np.isin([model.index for model in tested], self.present_indices)
             self.log(accuracy_present=float(scores.per_client[there].mean()))

@@ -37,6 +37,7 @@ SHARE_METRICS = frozenset(
         "oracle_accuracy",
         "oracle_test_accuracy",
         "peak_accuracy",
+        "personalized_accuracy",
         "probe_share",
         "rare_accuracy",
         "tail_accuracy",

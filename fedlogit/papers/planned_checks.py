@@ -12,8 +12,15 @@ from fedlogit.papers.schema import Table
 
 __all__ = ["check_metric_rounds", "check_table_cells"]
 
-# Columns of rounds.csv that only tested rounds have (`fedlogit.engine.evaluation.Scores.row`).
-_TESTED = ("accuracy", "balanced_accuracy", "loss_test", "perplexity", "ece")
+# Columns of rounds.csv that only tested rounds have (`fedlogit.federation.Federation.evaluate`).
+_TESTED = (
+    "accuracy",
+    "balanced_accuracy",
+    "personalized_accuracy",
+    "loss_test",
+    "perplexity",
+    "ece",
+)
 
 
 def check_table_cells(planned: PlannedArtefact) -> None:

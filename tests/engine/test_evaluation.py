@@ -5,7 +5,12 @@ import pytest
 import torch
 
 from fedlogit.engine import evaluation
-from fedlogit.engine.evaluation import EvalCounts, count_correct, score
+from fedlogit.engine.evaluation import (
+    EvalCounts,
+    count_correct,
+    personalized_accuracy,
+    score,
+)
 
 
 def test_scores_by_hand():
@@ -49,6 +54,22 @@ def test_scores_of_two_models_are_averaged_and_their_spread_is_the_populations()
     assert row["perplexity"] == pytest.approx(np.exp(losses).mean())
     # Each bin has all four of a model: 3/4 and 2/4 are right where it is sure by 1/2.
     assert scores.ece.tolist() == pytest.approx([0.25, 0.0])
+
+
+def test_personalized_accuracy_by_hand():
+    # Three quarters of the first client's samples are of class 0; the second has class 1 alone.
+    counts = np.array([[30, 10, 0], [0, 20, 0]])
+    recall = np.array([[0.8, 0.4, 0.0], [0.1, 0.5, 0.0]])
+    first, second = 0.75 * 0.8 + 0.25 * 0.4, 0.5
+    assert personalized_accuracy(recall, counts) == pytest.approx((first + second) / 2)
+    # One model for both:
+    assert personalized_accuracy(recall[:1], counts) == pytest.approx((first + 0.4) / 2)
+
+
+def test_personalized_accuracy_leaves_out_classes_without_test_samples():
+    recall = np.array([[0.8, np.nan], [0.6, np.nan]])
+    assert personalized_accuracy(recall, np.array([[10, 90], [0, 5]])) == pytest.approx(0.8)
+    assert np.isnan(personalized_accuracy(recall, np.array([[0, 1], [0, 5]])))
 
 
 def test_calibration_by_hand():

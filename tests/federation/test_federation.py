@@ -430,3 +430,17 @@ def test_contributions_are_a_number_for_each_client(federation):
     assert fed.take_log()["contribution_3"] == 0.25
     with refused("contribute() needs a number for each of the 4 clients"):
         fed.contribute([0.5, 0.5, 0.0])
+
+
+@pytest.mark.parametrize("call", ["average", "fedavg"])
+def test_personalized_accuracy_weighs_test_samples_by_a_clients_own_classes(federation, call):
+    fed = federation(method=call, partition="dir_client(0.5)")
+    fed.evaluate()
+    labels = fed.data.test_labels
+    models = [fed.server] * 4 if call == "fedavg" else fed.all_clients
+    each = []
+    for client, model in zip(fed.all_clients, models, strict=True):
+        right = fed._predictions.test_logits([model])[0].argmax(1) == labels
+        private = fed.labels(client.private).tolist()
+        each.append(np.mean([right[labels == c].double().mean() for c in private]))
+    assert fed.take_log()["personalized_accuracy"] == pytest.approx(np.mean(each))

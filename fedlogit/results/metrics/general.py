@@ -36,6 +36,11 @@ METRICS = (
         "share",
     ),
     Metric("balanced_accuracy", "balanced test accuracy", _final("balanced_accuracy"), "share"),
+    Metric(
+        "personalized_accuracy",
+        "test accuracy with each client's own class proportions",
+        unit="share",
+    ),
     Metric("loss_test", "cross-entropy on the test split [nats]", unit="nats"),
     Metric("ece", "expected calibration error (15 bins)", unit="share"),
     Metric("bytes_up", "bytes sent per client per round", lambda r: bytes_of(r, "up"), "bytes"),
