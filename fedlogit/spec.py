@@ -242,12 +242,22 @@ class Evaluation(FrozenConfig):
         validation: Measure on so many samples of the training split that are neither a client's nor
             public, with the class proportions of all that are left, instead of on the test split:
             to choose a method's settings, for which the test split must not be used.
+        with_test: Measure on the test split, too: accuracy on validation samples is then the column
+            ``validation_accuracy`` and all other scores are of the test split, so that the round
+            can be chosen whose test accuracy counts.
     """
 
     every: PositiveInt = 1
     rounds: Annotated[tuple[PositiveInt, ...], AfterValidator(_each_once)] = ()
     tail: NonNegativeInt = 0
     validation: PositiveInt | None = None
+    with_test: bool = False
+
+    @model_validator(mode="after")
+    def _has_effect(self) -> Self:
+        if self.validation is None:
+            refuse_unused(self, ("with_test",), "has no effect without validation")
+        return self
 
 
 class SplitSpec(FrozenConfig):
@@ -337,8 +347,11 @@ class RunSpec(FrozenConfig):
 
     @model_validator(mode="after")
     def _one_set_to_score(self) -> Self:
-        if self.evaluation.validation is not None and self.test_size is not None:
-            raise ValueError("give either test_size or evaluation.validation")
+        when = self.evaluation
+        if when.validation is not None and not when.with_test and self.test_size is not None:
+            raise ValueError(
+                "give either test_size or evaluation.validation, or both and evaluation.with_test"
+            )
         return self
 
     def canonical(self) -> str:

@@ -57,6 +57,8 @@ class Federation:
         data: The data set on its device.
         public: Indices of the public samples, int64 (points,); their labels stay with `data`.
         private_samples: Indices of all samples that any client has, each once, sorted.
+        validation: Indices of the training samples that ``validation_accuracy`` is measured on,
+            int64; empty if the spec wants none beside the test split.
         counts: Samples of each class at each client, int64 (clients, classes); for diagnostics.
         class_mask: Which classes each client holds, bool (clients, classes).
         roles: Rare classes and free riders of the partition; for diagnostics.
@@ -83,6 +85,7 @@ class Federation:
         server: Client | None = None,
         server_engine: Engine | None = None,
         adversaries: int = 0,
+        validation: np.ndarray | None = None,
     ) -> None:
         """Put a federation together.
 
@@ -95,6 +98,7 @@ class Federation:
             server: The server's model.
             server_engine: Trains the server's model; None is `engine`, which predicts with it.
             adversaries: How many of the last clients send false messages.
+            validation: Training samples to validate on beside the test split; None is none.
         """
         self.spec = spec
         self.data = data
@@ -104,6 +108,8 @@ class Federation:
         self.server_engine = server_engine or engine
         self.classes = data.classes
         self.public = torch.as_tensor(split.public, dtype=torch.int64, device=data.device)
+        held_out = split.public[:0] if validation is None else validation
+        self.validation = torch.as_tensor(held_out, dtype=torch.int64, device=data.device)
         self.counts = split.counts
         self.class_mask = split.counts > 0
         self.roles = split.roles
@@ -398,7 +404,8 @@ class Federation:
 
         Clients that are absent are tested, too, with the models that wait for them. Logs the
         columns that need more than a model's scores: ``personalized_accuracy`` of all honest
-        clients, but for texts, and ``accuracy_present`` where some may be absent.
+        clients, but for texts; ``validation_accuracy`` with `evaluation.with_test`; and
+        ``accuracy_present`` where some may be absent.
 
         Raises:
             Diverged: naming the first model whose cross-entropy is not finite.
@@ -409,6 +416,10 @@ class Federation:
         if self.spec.text is None:
             counts = self.counts[[client.index for client in honest]]
             self.log(personalized_accuracy=personalized_accuracy(scores.recall, counts))
+        if len(self.validation):
+            predicted = self._predictions.logits(tested, self.validation)
+            accuracies = self.accuracy(predicted, self.validation)
+            self.log(validation_accuracy=float(accuracies.double().mean()))
         if self.server is None and self.spec.participation is not None:
             there = np.isin([model.index for model in tested], self.present_indices)
             self.log(accuracy_present=float(scores.per_client[there].mean()))

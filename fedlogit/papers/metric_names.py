@@ -25,6 +25,7 @@ __all__ = [
 SHARE_METRICS = frozenset(
     {
         "accuracy",
+        "accuracy_at_best_validation",
         "accuracy_std",
         "agreement",
         "auroc",
@@ -46,6 +47,7 @@ SHARE_METRICS = frozenset(
         "theory_peer_least",
         "theory_soft_accuracy",
         "theory_vote_accuracy",
+        "validation_accuracy",
         "vote_accuracy",
         "weight_max",
         "weight_on_holders",

@@ -17,6 +17,7 @@ _TESTED = (
     "accuracy",
     "balanced_accuracy",
     "personalized_accuracy",
+    "validation_accuracy",
     "loss_test",
     "perplexity",
     "ece",

@@ -124,7 +124,9 @@ def federate(
         check_disjoint(dataset, split, private=not spec.public.overlap)
     test = _test_samples(spec, dataset)
     adversaries = spec.adversaries.number(spec.clients) if spec.adversaries else 0
-    data = on_device(_with_replacements(spec, dataset, split, adversaries), device, test)
+    validation = _validation_samples(spec, dataset, split)
+    replaced = _with_replacements(spec, dataset, split, adversaries, validation)
+    data = on_device(replaced, device, test)
     clients = [
         _client(spec, i, data, np.asarray(part), method.holdout)
         for i, part in enumerate(split.clients)
@@ -142,6 +144,7 @@ def federate(
         server,
         engines.server(data, pool, spec.precision, on_task),
         adversaries or method.adversarial_clients,
+        validation if spec.evaluation.with_test else None,
     )
 
 
@@ -152,25 +155,35 @@ def _test_samples(spec: RunSpec, dataset: Dataset) -> np.ndarray | None:
     return stratified(dataset.test_strata, spec.test_size, rng(spec.seed, "test"), "test_size")
 
 
-def _with_replacements(spec: RunSpec, dataset: Dataset, split: Split, adversaries: int) -> Dataset:
+def _with_replacements(
+    spec: RunSpec,
+    dataset: Dataset,
+    split: Split,
+    adversaries: int,
+    validation: np.ndarray | None,
+) -> Dataset:
     """Return the data set with what a spec puts in place of test samples and adversaries' labels.
 
     Raises:
-        FedlogitError: as `_with_validation` and `_with_flipped_labels`.
+        FedlogitError: as `_with_flipped_labels`.
     """
-    if spec.evaluation.validation is not None:
-        dataset = _with_validation(dataset, split, spec.evaluation.validation, spec.seed)
+    if validation is not None and not spec.evaluation.with_test:
+        x_test, y_test = dataset.x_train[validation], dataset.y_train[validation]
+        dataset = replace(dataset, x_test=x_test, y_test=y_test)
     if spec.adversaries and not spec.adversaries.of_predictions:
         dataset = _with_flipped_labels(dataset, split, adversaries)
     return dataset
 
 
-def _with_validation(dataset: Dataset, split: Split, size: int, seed: int) -> Dataset:
-    """Return the data set with training samples that nobody has in place of the test split.
+def _validation_samples(spec: RunSpec, dataset: Dataset, split: Split) -> np.ndarray | None:
+    """Return training samples that nobody has, to validate on; None if the spec wants none.
 
     Raises:
-        FedlogitError: if there are none, or fewer than `size`.
+        FedlogitError: if there are none, or fewer than it wants.
     """
+    size = spec.evaluation.validation
+    if size is None:
+        return None
     key = "evaluation.validation"
     labels = dataset.strata[0]
     used = np.concatenate([*split.clients, split.public])
@@ -180,8 +193,8 @@ def _with_validation(dataset: Dataset, split: Split, size: int, seed: int) -> Da
             f"{key} = {size}: all training samples are clients' or public; give a train_size that"
             " leaves some"
         )
-    chosen = left[stratified(labels[left], size, rng(seed, "validation"), key)]
-    return replace(dataset, x_test=dataset.x_train[chosen], y_test=dataset.y_train[chosen])
+    chosen: np.ndarray = left[stratified(labels[left], size, rng(spec.seed, "validation"), key)]
+    return chosen
 
 
 def _with_flipped_labels(dataset: Dataset, split: Split, adversaries: int) -> Dataset:

@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
+import pytest
 from support.calls import script
+from support.outcomes import rows
 from support.refusals import refused
 from support.small import SMALL, built, small_spec
+
+from fedlogit.results.metrics import value
+from fedlogit.results.runs.run import read_run
 
 GIVEN = {"train_size": 600, "public": {"size": 60}, "partition": "dir_client(0.5)"}
 
@@ -65,8 +71,52 @@ def test_without_samples_left_there_is_nothing_to_choose_on(digits):
 
 
 def test_two_sets_to_score_on_are_refused():
-    with refused("give either test_size or evaluation.validation"):
+    with refused("give either test_size or evaluation.validation, or both and evaluation.with_"):
         small_spec(test_size=9, evaluation={"validation": 9})
+    with refused("with_test = True has no effect without validation"):
+        small_spec(evaluation={"with_test": True})
+
+
+BOTH = GIVEN | {"evaluation": {"validation": 100, "with_test": True}}
+
+
+def test_accuracy_on_both_is_that_of_a_run_on_each(train):
+    alone = GIVEN | {"evaluation": {"validation": 100}}
+    on_both, on_test, on_validation = (rows(train(**given)) for given in (BOTH, GIVEN, alone))
+    for both, test, validation in zip(on_both, on_test, on_validation, strict=True):
+        assert float(both["validation_accuracy"]) == pytest.approx(float(validation["accuracy"]))
+        for column in ("accuracy", "balanced_accuracy", "loss_test"):
+            assert both[column] == test[column]
+        assert "validation_accuracy" not in test
+
+
+@pytest.mark.parametrize("call", ["fedavg", "feddf"])
+def test_a_global_or_server_s_model_is_validated_too(train, call):
+    *_, last = rows(train(**BOTH, method=call))
+    assert 0 < float(last["validation_accuracy"]) <= 1
+
+
+def test_both_sets_may_be_smaller(digits):
+    spec = small_spec(**BOTH, test_size=50)
+    federation = built(spec, digits)
+    assert (len(federation.validation), len(federation.data.test_labels)) == (100, 50)
+
+
+def test_accuracy_in_the_best_validated_round_by_hand(train):
+    given = BOTH | {"rounds": 4}
+    folder = train(**given)
+    table = pd.read_csv(folder / "rounds.csv")
+    table["accuracy"] = [0.1, 0.4, 0.3, 0.2]
+    table["validation_accuracy"] = [0.5, 0.7, 0.9, 0.9]  # the first of the best counts
+    table.to_csv(folder / "rounds.csv", index=False)
+    run = read_run(folder, small_spec(**given).digest())
+    assert value(run, "accuracy_at_best_validation") == 0.3
+
+
+def test_without_validation_there_is_no_best_round(train):
+    run = read_run(train(**GIVEN), small_spec(**GIVEN).digest())
+    with refused("accuracy_at_best_validation needs both accuracies; give evaluation: {validation"):
+        value(run, "accuracy_at_best_validation")
 
 
 def test_a_run_that_was_not_tested_does_not_say_test_accuracy(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from fedlogit.errors import DataError
 from fedlogit.results.metrics.metric import Metric
 from fedlogit.results.runs.run import Run
 
@@ -27,6 +28,19 @@ def _final(name: str) -> Callable[[Run], float]:
     return value
 
 
+def _at_best_validation(run: Run) -> float:
+    """Test accuracy of the first round whose validation accuracy none exceeds; NaN without one."""
+    if "validation_accuracy" not in run.rounds:
+        raise DataError(
+            f"{run.folder}: accuracy_at_best_validation needs both accuracies; give evaluation:"
+            " {validation: n, with_test: true}"
+        )
+    tested = run.rounds.dropna(subset=["validation_accuracy", "accuracy"])
+    if tested.empty:
+        return math.nan
+    return float(tested["accuracy"].iloc[tested["validation_accuracy"].argmax()])
+
+
 METRICS = (
     Metric("accuracy", "test accuracy", _final("accuracy"), "share"),
     Metric(
@@ -36,6 +50,13 @@ METRICS = (
         "share",
     ),
     Metric("balanced_accuracy", "balanced test accuracy", _final("balanced_accuracy"), "share"),
+    Metric("validation_accuracy", "validation accuracy", unit="share"),
+    Metric(
+        "accuracy_at_best_validation",
+        "test accuracy in the round of the best validation accuracy",
+        _at_best_validation,
+        "share",
+    ),
     Metric(
         "personalized_accuracy",
         "test accuracy with each client's own class proportions",
