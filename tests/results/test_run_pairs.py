@@ -125,6 +125,26 @@ def test_folders_without_a_common_run_are_refused(make_run, tmp_path):
         main(["diff", str(folder), str(tmp_path / "nowhere")])
 
 
+def test_what_the_docs_say_of_runs_on_another_cpu_is_in_their_table():
+    found = pd.read_csv(ROOT / "results/trained_again_other_cpu.csv")
+    points = 100 * found["difference"]
+    apart = points.abs()
+    gained = points[found["run"].str.contains("classes_per_client2.*/fedol/")]
+    page = " ".join((ROOT / "docs/randomness.md").read_text().split())
+    for said in (
+        f"we trained {len(found)} published runs of the comparison",
+        f"differs by {apart.median():.2f} points in the median, by at most 1 point in"
+        f" {(apart <= 1).sum()} runs and by {apart.max():.2f} points at most",
+        f"{points.mean():.2f} points with a standard error of {points.sem():.2f}",
+        "gained {:.2f}, {:.2f} and {:.2f}.".format(*gained),
+    ):
+        assert said in page, said
+    assert (found["equal_rounds"] == 0).all()
+    assert found["same_bytes"].all()
+    assert found["same_data"].all()
+    assert (found["first_device"] != found["second_device"]).all()
+
+
 def test_what_the_docs_say_of_published_runs_is_in_their_table():
     found = pd.read_csv(ROOT / "results/trained_again.csv")
     points = 100 * found["difference"]
