@@ -19,7 +19,7 @@ from fedlogit.engine.base import Engine
 from fedlogit.engine.build import build_client
 from fedlogit.engine.client import Client, State
 from fedlogit.engine.device_data import DeviceData
-from fedlogit.engine.evaluation import EvalCounts, Scores, personalized_accuracy
+from fedlogit.engine.evaluation import EvalCounts, Scores, personalized_accuracy, score
 from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask
 from fedlogit.errors import FedlogitError
@@ -417,9 +417,8 @@ class Federation:
             counts = self.counts[[client.index for client in honest]]
             self.log(personalized_accuracy=personalized_accuracy(scores.recall, counts))
         if len(self.validation):
-            predicted = self._predictions.logits(tested, self.validation)
-            accuracies = self.accuracy(predicted, self.validation)
-            self.log(validation_accuracy=float(accuracies.double().mean()))
+            validated = score(self._predictions.counts(tested, self.validation))
+            self.log(validation_accuracy=float(validated.per_client.mean()))
         if self.server is None and self.spec.participation is not None:
             there = np.isin([model.index for model in tested], self.present_indices)
             self.log(accuracy_present=float(scores.per_client[there].mean()))

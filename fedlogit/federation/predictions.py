@@ -56,9 +56,24 @@ class Predictions:
         """Return what each model gets right on the test split, finite or not."""
         parts = self.test_parts()
         batches = (self._data.test_inputs(part) for part in parts)
+        return self._counts(models, batches, [self._data.test_labels[part] for part in parts])
+
+    def counts(self, models: Sequence[Client], indices: torch.Tensor) -> list[EvalCounts]:
+        """Return what each model gets right on training samples with labels, finite or not."""
+        parts = split_batches(indices, self._data.batch)
+        batches = (self._data.inputs(part) for part in parts)
+        return self._counts(models, batches, [self._data.labels[part] for part in parts])
+
+    def _counts(
+        self,
+        models: Sequence[Client],
+        batches: Iterable[torch.Tensor],
+        labels: Sequence[torch.Tensor],
+    ) -> list[EvalCounts]:
+        """Return sums over batches, so that no logits of all samples are kept."""
         sums: list[EvalCounts] = []
-        for part, logits in zip(parts, self._engine.predict(models, batches), strict=True):
-            found = count_correct(logits, self._data.test_labels[part])
+        for logits, true in zip(self._engine.predict(models, batches), labels, strict=True):
+            found = count_correct(logits, true)
             sums = list(map(add, sums, found)) if sums else found
         return sums
 

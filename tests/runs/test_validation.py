@@ -10,7 +10,7 @@ import pytest
 from support.calls import script
 from support.outcomes import rows
 from support.refusals import refused
-from support.small import SMALL, built, small_spec
+from support.small import SMALL, TEXT, built, small_spec
 
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.run import read_run
@@ -93,6 +93,12 @@ def test_accuracy_on_both_is_that_of_a_run_on_each(train):
 @pytest.mark.parametrize("call", ["fedavg", "feddf"])
 def test_a_global_or_server_s_model_is_validated_too(train, call):
     *_, last = rows(train(**BOTH, method=call))
+    assert 0 < float(last["validation_accuracy"]) <= 1
+
+
+def test_a_text_is_validated_by_position(train):
+    spec = TEXT | {"method": "local", "evaluation": {"validation": 30, "with_test": True}}
+    *_, last = rows(train(**spec, rounds=1))
     assert 0 < float(last["validation_accuracy"]) <= 1
 
 
