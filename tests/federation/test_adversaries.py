@@ -7,6 +7,7 @@ from typing import ClassVar
 import pytest
 import torch
 from support.every_method import VARIANTS, changes
+from support.own_methods import SendsPredictions
 from support.refusals import refused
 from support.small import built, small_spec
 from support.tiers import first_of_each, method_of
@@ -16,7 +17,6 @@ from fedlogit.adversaries import Adversaries
 from fedlogit.aggregation.attacks import false_logits
 from fedlogit.errors import FedlogitError, Unsupported
 from fedlogit.files import read_json
-from fedlogit.methods import Method
 from fedlogit.rng import torch_rng
 from fedlogit.runs.stages import clients_spec, in_stages
 
@@ -108,22 +108,11 @@ def test_who_is_absent_says_nothing_and_adversaries_are_known_by_their_numbers(
     assert fed.uplink("logits", logits)[:, 0].tolist() == told
 
 
-class Forgets(Method):
+class Forgets(SendsPredictions):
     """Sends predictions as what no attack knows, but for round 1, in which it sends nothing."""
 
-    needs_public: ClassVar[bool] = True
-    supports_partial_participation: ClassVar[bool] = True
     kind: ClassVar[str] = "probabilities"
-
-    @property
-    def sends_predictions(self):
-        return True
-
-    def round(self, fed, r):
-        fed.train_private()
-        if r > 1:
-            sent = fed.uplink(self.kind, fed.logits(fed.public).softmax(-1))
-            fed.distil(fed.public, fed.downlink("consensus", sent.mean(0)))
+    silent_rounds: ClassVar[int] = 1
 
 
 class Remembers(Forgets):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 import torch
 from support.every_method import ON_TEXT, VARIANTS, changes
+from support.own_methods import SendsPredictions
 from support.refusals import refused
 from support.small import small_spec
 from support.tiers import first_of_each, method_of
@@ -16,10 +18,11 @@ from fedlogit.errors import FedlogitError, Unsupported
 from fedlogit.federation.ledger import message_bytes
 from fedlogit.federation.quantizer import quantize
 from fedlogit.files import read_json
-from fedlogit.methods import Method
+from fedlogit.papers.loading import load_paper
 from fedlogit.quantization import Quantization
 from fedlogit.runs.stages import clients_spec, in_stages
 
+ROOT = Path(__file__).resolve().parents[2]
 FORMATS = [
     {"format": "float16"},
     {"format": "bfloat16"},
@@ -53,6 +56,18 @@ def test_one_bit_is_the_smallest_or_the_largest():
     read, size = sent([[0.0, 4.0, 10.0], [-3.0, -1.0, 1.5]], format="uniform", bits=1)
     assert read == [[0.0, 0.0, 10.0], [-3.0, -3.0, 1.5]]
     assert size == [1, 16]
+
+
+def test_the_comparison_s_caption_has_the_bytes_of_a_prediction_of_ten_classes():
+    found = [message_bytes(torch.zeros(100, 10)) / 100]
+    for how in (FORMATS[0], *({"format": "uniform", "bits": bits} for bits in (8, 4, 2))):
+        found.append(sum(sent(torch.rand(100, 10).tolist(), **how)[1]) / 100)
+    whole, half, *uniform = (f"{size:g}" for size in found)
+    caption = load_paper("comparison", ROOT / "workflow/papers").tables["quantization"].caption
+    assert (
+        f"a prediction takes {whole} bytes as float32, {half} as float16, and"
+        f" {uniform[0]}, {uniform[1]} and {uniform[2]} in 8, 4 and 2 bits" in caption
+    )
 
 
 def test_equal_logits_stay_what_they_are():
@@ -178,23 +193,13 @@ def test_files_of_clients_are_of_predictions_as_they_are():
         clients_spec(rounded)
 
 
-class Whispers(Method):
+class Whispers(SendsPredictions):
     """Sends predictions as what quantization does not know."""
 
-    needs_public: ClassVar[bool] = True
     kind: ClassVar[str] = "soft_labels"
 
-    @property
-    def sends_predictions(self):
-        return True
 
-    def round(self, fed, r):
-        fed.train_private()
-        mean = fed.uplink(self.kind, fed.logits(fed.public).softmax(-1)).mean(0)
-        fed.distil(fed.public, fed.downlink("consensus", mean))
-
-
-class Speaks(Whispers):
+class Speaks(SendsPredictions):
     kind: ClassVar[str] = "probabilities"
 
 
