@@ -290,6 +290,9 @@ class RunSpec(FrozenConfig):
         adversaries: Clients that harm the others; None has none. See `fedlogit.adversaries`.
         quantization: How logits and probabilities are rounded when they are sent; None sends them
             as float32. See `fedlogit.quantization`.
+        temperature: T of distillation (Hinton et al. 2015, §2): soft targets softmax(z) become
+            softmax(z / T), who learns them divides its logits by T, too, and the loss is multiplied
+            by T². See `fedlogit.aggregation.targets.soften`.
         public: The public set, if the method uses one.
         models: Architectures, given to clients in turn: client i has ``models[i % len(models)]``.
         server: The server's own model, for a method that trains one; dropped for others.
@@ -329,6 +332,7 @@ class RunSpec(FrozenConfig):
     participation: Participation | None = None
     adversaries: Adversaries | None = None
     quantization: Quantization | None = None
+    temperature: Annotated[float, Field(gt=0, le=1000)] = 1.0
     public: Public | None = None
     models: tuple[ComponentRef, ...] = Field(min_length=1)
     server: Server | None = None

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["Targets", "as_distributions", "as_targets", "one_hot_targets"]
+__all__ = ["Targets", "as_distributions", "as_targets", "one_hot_targets", "soften"]
 
 _TOLERANCE = 1e-4
 
@@ -46,6 +46,24 @@ def one_hot_targets(labels: torch.Tensor, classes: int) -> Targets:
     distributions = F.one_hot(labels.clamp_min(0), classes).float()
     uniform = torch.full_like(distributions, 1 / classes)
     return Targets(torch.where(known[:, None], distributions, uniform), known.float())
+
+
+def soften(targets: torch.Tensor, temperature: float) -> torch.Tensor:
+    """Return the distributions softmax(z / T), where targets are softmax(z) (Hinton et al. 2015).
+
+    From probabilities p that is p^(1/T), scaled: softmax(log(p) / T). So a class with p = 0 keeps
+    it, and a hard label is what it was.
+
+    Args:
+        targets: Distributions, (…, classes). A row keeps its sum, if that is not 1.
+        temperature: T; above 1 a distribution becomes flatter, and 1 changes nothing.
+    """
+    if temperature == 1:
+        return targets
+    weights = targets.sum(-1, keepdim=True, dtype=torch.float64)
+    softened = torch.softmax(targets.double().log() / temperature, -1)
+    # A row of zeros, which nobody is to learn, has no logarithm.
+    return torch.where(weights > 0, weights * softened, 0.0).to(targets.dtype)
 
 
 def as_distributions(found: object, logits: torch.Tensor, who: str) -> torch.Tensor:

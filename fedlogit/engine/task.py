@@ -30,6 +30,8 @@ class ClientTask:
         soft: Target distributions (n, classes), or (n, T, classes), for the soft term; None for
             none.
         label_weight: Weight of the cross-entropy with `labels`.
+        temperature: T of the soft term, T² times the cross-entropy of `soft` with softmax(f / T);
+            `soft` has been softened by it before.
         augment: Generator of crops and flips; None leaves images as they are.
         prox_center: w_0 of the proximal term μ/2 ‖w - w_0‖² (FedProx), a flat vector; None for no
             such term.
@@ -43,6 +45,7 @@ class ClientTask:
     labels: torch.Tensor | None = None
     soft: torch.Tensor | None = None
     label_weight: float = 1.0
+    temperature: float = 1.0
     augment: torch.Generator | None = None
     prox_center: torch.Tensor | None = None
     proximal_mu: float = 0.0
@@ -83,7 +86,8 @@ class ClientTask:
             loss = self.label_weight * F.cross_entropy(rows, labels, ignore_index=UNKNOWN)
         if "soft" in targets:
             soft = targets["soft"].flatten(0, -2)
-            loss = loss + F.cross_entropy(rows, soft)
+            softened = F.cross_entropy(rows / self.temperature, soft)
+            loss = loss + self.temperature**2 * softened
         return loss
 
     def cost(self) -> float:

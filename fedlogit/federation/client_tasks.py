@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from fedlogit.aggregation import Targets
+from fedlogit.aggregation.targets import soften
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.task import ClientTask, minibatches
@@ -103,7 +104,8 @@ def distillation_tasks(
         once: Do a single step on all samples instead.
         part: Which time it is in this round, from 1.
     """
-    soft = None if targets is None else targets.to(torch.float32)
+    temperature = context.spec.temperature
+    soft = None if targets is None else soften(targets, temperature).to(torch.float32)
     whole = [torch.arange(len(indices))]
     shared = context.data.labels.dim() + 1  # axes of targets that are the same for all
     own = [soft] * len(learners) if soft is None or soft.dim() == shared else list(soft)
@@ -115,6 +117,7 @@ def distillation_tasks(
             labels=context.data.labels[indices] if label_weight else None,
             label_weight=label_weight,
             soft=of_client,
+            temperature=temperature,
             phase="distillation",
         )
         for client, of_client in zip(learners, own, strict=True)
@@ -146,13 +149,15 @@ def server_tasks(
     indices = public[weighed]
     order = torch_rng(context.spec.seed, "batches/teach", context.round, part)
     crops = torch_rng(context.spec.seed, "augment/teach", context.round, part)
+    soft = soften(targets.weighted()[weighed], spec.temperature)
     task = ClientTask(
         client=server,
         indices=indices,
         batches=minibatches(
             len(indices), how.batch or spec.batch, order, epochs=how.epochs, steps=None
         ),
-        soft=targets.weighted()[weighed].to(context.data.device, torch.float32),
+        soft=soft.to(context.data.device, torch.float32),
+        temperature=spec.temperature,
         augment=None if how.augment == "none" else crops,
         phase="distillation",
     )

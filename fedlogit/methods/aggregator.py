@@ -28,6 +28,11 @@ class Aggregator(OneShot):
 
     function: str = "fedlogit.aggregation.average:average_probabilities"
 
+    @property
+    def distils_soft_targets(self) -> bool:
+        """Whatever the function returns is taken for that."""
+        return True
+
     def check(self, spec: RunSpec) -> None:
         """Import the function, as training will; a run that is only read names it."""
         load_function(self.function)

@@ -94,6 +94,14 @@ class Method(Component, ABC):
         return self.sends_predictions
 
     @property
+    def distils_soft_targets(self) -> bool:
+        """Whether all targets that it distils are soft, so that `spec.temperature` softens them.
+
+        Hard labels, and mixtures with them, have no temperature.
+        """
+        return False
+
+    @property
     def uses_proximal_term(self) -> bool:
         """Whether clients' losses have a proximal term."""
         return False

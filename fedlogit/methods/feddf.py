@@ -20,6 +20,11 @@ class FedDF(OneShot):
 
     name: ClassVar[str] = "feddf"
 
+    @property
+    def distils_soft_targets(self) -> bool:
+        """The ensemble's, and in several rounds the server's."""
+        return True
+
     def targets(self, logits: torch.Tensor) -> torch.Tensor:
         """Return softmax of the mean logits."""
         return average_logits(logits).softmax(1)

@@ -50,6 +50,11 @@ class FedDFFusion(ModelFederation):
     server_optimizer: Literal["kept", "new"] = "kept"
     target: Literal["logits", "probabilities"] = "logits"
 
+    @property
+    def distils_soft_targets(self) -> bool:
+        """What the averaged models predict together, if the server takes steps."""
+        return self.server_steps > 0
+
     def check(self, spec: RunSpec) -> None:
         """Refuse settings that do not fit the run."""
         check_probing(self.probes_per_round, self.warm_up, spec)

@@ -60,6 +60,11 @@ class FedHKT(OneShot):
         """Logits, in every round, also beside models."""
         return True
 
+    @property
+    def distils_soft_targets(self) -> bool:
+        """The clients' mixture, and in several rounds what the server predicts."""
+        return True
+
     def check(self, spec: RunSpec) -> None:
         """Refuse what takes several rounds in a run of one."""
         for name in ("groups", "selection"):

@@ -17,9 +17,10 @@ __all__ = ["LogitFederation"]
 class LogitFederation(Method):
     """Clients train, show logits on the public set, and learn from the aggregate.
 
-    The soft targets are softmax(z(x)) at temperature 1 (eq. 2); "using the aggregated logits as
-    soft targets" (§3) leaves the temperature open. Logits are taken in evaluation mode from images
-    without augmentation, so that all clients predict on the same inputs.
+    The soft targets are softmax(z(x)) (eq. 2); "using the aggregated logits as soft targets" (§3)
+    leaves the temperature open, which is `spec.temperature`, by default 1. Logits are taken in
+    evaluation mode from images without augmentation, so that all clients predict on the same
+    inputs.
 
     Absent clients: the aggregate is made of the logits of those present, and goes to them alone.
     The models of the others wait; who comes late has its own first weights.
@@ -33,6 +34,11 @@ class LogitFederation(Method):
     @property
     def sends_predictions(self) -> bool:
         """Logits, every round."""
+        return True
+
+    @property
+    def distils_soft_targets(self) -> bool:
+        """The aggregate of all logits."""
         return True
 
     def round(self, fed: Federation, r: int) -> None:

@@ -145,6 +145,14 @@ def _check_augmentation(spec: RunSpec, method: Method) -> None:
         raise FedlogitError(f"augment = 'crop_flip': dataset {spec.dataset} has no images")
 
 
+def _check_temperature(spec: RunSpec, method: Method) -> None:
+    """Refuse a temperature where there are no soft targets, or hard labels among them."""
+    if spec.temperature != 1 and not method.distils_soft_targets:
+        raise Unsupported(
+            f"temperature = {spec.temperature:g}", spec.method.name, "distils no soft targets alone"
+        )
+
+
 _CHECKS = (  # of several things that are wrong, the first is told
     _check_public,
     _check_server,
@@ -154,6 +162,7 @@ _CHECKS = (  # of several things that are wrong, the first is told
     _check_clients,
     _check_public_logits,
     _check_augmentation,
+    _check_temperature,
 )
 
 

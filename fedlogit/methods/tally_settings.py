@@ -92,6 +92,11 @@ class TallySettings(Method):
         return self.signal == "probabilities" or (self.signal == "top_k" and self.k > 1)
 
     @property
+    def distils_soft_targets(self) -> bool:
+        """The mean of probabilities; shares of votes are no softmax of logits."""
+        return self.sends_soft_predictions and self.label_weight < 1
+
+    @property
     def uses_proximal_term(self) -> bool:
         """Whether μ is not 0."""
         return self.proximal > 0

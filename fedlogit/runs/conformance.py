@@ -254,6 +254,17 @@ def _quantization(runs: _Runs, whole: Path) -> Finding:
     return Finding(check, "" if sent < before else f"{sent} bytes are sent, as float32 {before}")
 
 
+def _temperature(runs: _Runs, whole: Path) -> Finding:
+    check = "soft targets can be softened (temperature)"
+    if not runs.method.distils_soft_targets:
+        return Finding(check, skipped="the property distils_soft_targets is False")
+    folder = runs.make("softened", temperature=3 * runs.spec.temperature)
+    if wrong := _finishes(folder).wrong:
+        return Finding(check, wrong)
+    lacks = "the models are those of temperature 1; distil by fed.distil or fed.distil_server"
+    return Finding(check, "" if exact_difference(whole, folder) else lacks)
+
+
 _CHECKS = (
     _repeats,
     _resumes,
@@ -264,4 +275,5 @@ _CHECKS = (
     _absences,
     _adversaries,
     _quantization,
+    _temperature,
 )

@@ -104,6 +104,7 @@ def clients_spec(spec: RunSpec) -> RunSpec:
     shared = {
         "method": ComponentRef(name="local"),
         "server": None,
+        "temperature": 1.0,  # nobody distils yet
         "export": (),
         "evaluation": Evaluation(),
     }

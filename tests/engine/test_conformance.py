@@ -167,6 +167,8 @@ TASKS = {
     "soft targets of everybody": shared,
     "soft targets with weights": uneven_rows,
     "both": lambda *who: labels(*who) | own(*who) | {"label_weight": 0.5},
+    "soft targets with a temperature": lambda *who: own(*who) | {"temperature": 3.0},
+    "both, with a temperature": lambda *who: TASKS["both"](*who) | {"temperature": 0.5},
     "a single step": once,
 }
 # Those that compiled code refuses where it has no passes.

@@ -66,7 +66,7 @@ def test_a_method_that_is_right_passes_every_check(outside):
     assert done.returncode == 0, done.stdout
     said = done.stdout.splitlines()
     assert said[-1] == "right:Median on digits: no checks failed"
-    assert [line.split()[0] for line in said[:-1]] == ["ok"] * 10
+    assert [line.split()[0] for line in said[:-1]] == ["ok"] * 11
     assert "(stacked)" in said[4]
     assert not list(Path().glob("results*"))
 

@@ -22,6 +22,7 @@ def rounds(
     reset_every: str = "run",
     aggregate: Aggregate = mean,
     sent_as: tuple[object, ...] = (),
+    temperature: float = 1.0,
 ) -> Iterator[dict[str, object]]:
     """Yield what is to agree after each round.
 
@@ -31,6 +32,7 @@ def rounds(
             ``round``, or in every ``phase`` of one.
         aggregate: From round, models and public logits to targets and what else is to agree.
         sent_as: The format in which logits and targets are sent, if it is not float32.
+        temperature: T of distillation from the mean of logits.
     """
     models = world.models()
     optimizers = [world.new_optimizer(model) for model in models]
@@ -53,12 +55,15 @@ def rounds(
         if sent_as:
             read = rounding.read(targets.numpy(), *sent_as)
             said = torch.as_tensor(read / read.sum(1, keepdims=True))
+        if temperature != 1:
+            said = (logits.mean(0) / temperature).softmax(1)
         if reset_every == "phase":
             optimizers = [world.new_optimizer(model) for model in models]
         losses = []
         for i, model in enumerate(models):
             batches = world.batches("distil", i, r, len(public))
-            losses.append(fit(model, optimizers[i], world.x[public], said.float(), batches))
+            lesson = (world.x[public], said.float(), batches)
+            losses.append(fit(model, optimizers[i], *lesson, temperature=temperature))
         each = 4 * len(public) * world.classes * n  # float32, both ways
         if sent_as:
             each = n * rounding.message_bytes(len(public), world.classes, *sent_as)

@@ -6,17 +6,18 @@ Its public code (epfml/federated-learning-public-code, ``avg_logits``) distils t
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from oracles.one_shot import distil, play
 from oracles.world import World
 
 
-def terms(z: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+def terms(z: torch.Tensor, temperature: float = 1.0) -> list[tuple[torch.Tensor, torch.Tensor]]:
     """Return the loss's only (weight, target), from logits (clients, points, classes)."""
-    return [(torch.ones(z.shape[1]), (sum(z) / len(z)).softmax(1))]
+    return [(torch.ones(z.shape[1]), (sum(z) / len(z) / temperature).softmax(1))]
 
 
-def rounds(world: World) -> Iterator[dict[str, object]]:
-    """Yield what is to agree after each round."""
-    return play(world, distil(terms))
+def rounds(world: World, temperature: float = 1.0) -> Iterator[dict[str, object]]:
+    """Yield what is to agree after each round, of one round where there is a temperature."""
+    return play(world, distil(partial(terms, temperature=temperature), temperature))

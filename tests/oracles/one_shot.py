@@ -20,10 +20,11 @@ Terms = list[tuple[torch.Tensor, torch.Tensor]]
 Lesson = Callable[..., dict[str, object]]
 
 
-def distil(terms: Callable[..., Terms]) -> Lesson:
+def distil(terms: Callable[..., Terms], temperature: float = 1.0) -> Lesson:
     """Return the lesson whose loss is the mean over x of Σ_terms weight(x) CE(target(x), σ(w_s)).
 
-    Its gradient is that of Σ weight KL(target ‖ σ(w_s)). A sample that weighs 0 is left out.
+    Its gradient is that of Σ weight KL(target ‖ σ(w_s)). A sample that weighs 0 is left out. At a
+    temperature T the loss is T² CE(target, σ(w_s / T)).
     """
 
     def lesson(
@@ -35,7 +36,7 @@ def distil(terms: Callable[..., Terms]) -> Lesson:
         optimizer = world.new_optimizer(server, world.server_optimizer)
         batches = world.server_batches(r, 1, len(x))
         change = world.crops("augment/teach", r, 1)
-        loss = fit(server, optimizer, x, wanted[known], batches, change)
+        loss = fit(server, optimizer, x, wanted[known], batches, change, temperature)
         right = wanted[known].argmax(1) == y
         return {"loss_server": loss, "target_accuracy": right.double().mean()}
 

@@ -75,6 +75,7 @@ CASES = [
     case("FedDF", "feddf"),
     case("FedDF", "feddf", 3, optimizer=SMOOTH),
     case("FedDF", "feddf", 2, **CROPS),
+    case("FedDF", "feddf", told={"temperature": 3.0}, temperature=3.0),
     case("FedHKT", "fedhkt"),
     case("FedHKT", "fedhkt", 2, **BROAD),
     case("FedHKT", "fedhkt(groups=2)", 3, {"groups": 2}, **BROAD | PHASES),

@@ -28,6 +28,16 @@ ROUNDED = [
         ("float16", 1e-4), ("bfloat16", 1e-4), ("uniform", 4, 1e-4), ("uniform", 1, 1e-4),
     )
 ]  # fmt: skip
+SOFTENED = [
+    Comparison(
+        "Average",
+        "average",
+        tolerance=1e-4,
+        changes=(("temperature", temperature),),
+        settings=(("temperature", temperature),),
+    )
+    for temperature in (0.5, 4.0)
+]
 WITH_DECAY = {"name": "adamw", "lr": 0.003, "weight_decay": 0.1, "beta1": 0.8, "beta2": 0.99}
 REFERENCES = [
     Comparison("Local", "local"),
@@ -94,7 +104,7 @@ VERSIONS = {
     "average": average, "local": local, "fully_informed": fully_informed, "uwa": uwa,
     "meta_model": meta_model,
 }  # fmt: skip
-CASES = [*RESETS, *ROUNDED, *REFERENCES, *UWA, *META_MODEL, CONSTANT]
+CASES = [*RESETS, *ROUNDED, *SOFTENED, *REFERENCES, *UWA, *META_MODEL, CONSTANT]
 
 
 @pytest.mark.parametrize("case", first_of_each(CASES, method_of), ids=str)

@@ -204,15 +204,18 @@ def fit(
     targets: torch.Tensor,
     batches: Sequence[Index],
     change: Callable[[torch.Tensor], torch.Tensor] = lambda batch: batch,
+    temperature: float = 1.0,
 ) -> float:
     """Take a step of cross-entropy on each minibatch; return the mean loss over samples.
 
-    `change` may augment the images of a minibatch.
+    `change` may augment the images of a minibatch. The gradient of a loss at a temperature T is
+    that of T² times the cross-entropy with softmax(z / T) (Hinton et al. 2015, §2).
     """
     losses: list[float] = []
     for positions in batches:
         optimizer.zero_grad()
-        loss = cross_entropy(model(change(x[positions])), targets[positions])
+        found = model(change(x[positions])) / temperature
+        loss = temperature**2 * cross_entropy(found, targets[positions])
         loss.backward()
         optimizer.step()
         losses += [loss.item()] * len(positions)

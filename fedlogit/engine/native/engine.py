@@ -121,7 +121,10 @@ def _of_perceptrons(workload: Workload) -> dict[str, bool]:
 
 
 def _is_plain(task: ClientTask, optimizer: str) -> bool:
-    """Return whether a task is a plain optimizer on the loss alone, and its labels are known."""
+    """Return whether a task is a plain optimizer on the loss alone, and its labels are known.
+
+    The loss is a single term, or the sum of two that have the same temperature.
+    """
     settings = task.client.settings
     return (
         (settings.name, settings.momentum, settings.weight_decay) == (optimizer, 0, 0)
@@ -129,6 +132,7 @@ def _is_plain(task: ClientTask, optimizer: str) -> bool:
         and not settings.zero_nonfinite_grads
         and task.prox_center is None
         and (task.labels is None or bool((task.labels != UNKNOWN).all()))
+        and (task.temperature == 1 or task.labels is None)
     )
 
 
@@ -147,6 +151,7 @@ def _lenet(
         client.vector.data,
         (state["exp_avg"], state["exp_avg_sq"]),
         *order,
+        temperature=task.temperature,
         crops=torch.cat(crops, 1) if crops else None,
         scale=scale,
         shift=shift,
@@ -172,6 +177,7 @@ def _perceptron(
         scale=scale,
         shift=shift,
         rate=client.optimizer.param_groups[0]["lr"],
+        temperature=task.temperature,
         cancel=pool.cancelled,
     )
 

@@ -145,9 +145,11 @@ class Backward {
   }
 };
 
-// Cross-entropy of k samples with target distributions, (k, classes); returns their summed loss and
-// writes `scale` times its gradient.
-double loss(const V *logits, const float *target, int classes, int k, float scale, V *grad) {
+// T² times the cross-entropy of k samples, their logits divided by T, with target distributions,
+// (k, classes); returns their summed loss and writes `scale` times its gradient.
+double loss(const V *found, const float *target, int classes, int k, float temperature, float scale,
+            V *logits, V *grad) {
+  for (int c = 0; c < classes; ++c) logits[c] = found[c] / temperature;
   double total = 0;
   for (int c = 0; c < classes; ++c) grad[c] = zero();
   for (int t = 0; t < k; ++t) {
@@ -164,9 +166,10 @@ double loss(const V *logits, const float *target, int classes, int k, float scal
     total += weight * log_mass - dot;
     for (int c = 0; c < classes; ++c)
       grad[c][t] =
-          scale * (float)(weight * std::exp(logits[c][t] - log_mass) - target[t * classes + c]);
+          scale * temperature *
+          (float)(weight * std::exp(logits[c][t] - log_mass) - target[t * classes + c]);
   }
-  return total;
+  return temperature * temperature * total;
 }
 
 // Writes zeros where a block's padded input lies; what is loaded afterwards leaves its rim.
@@ -257,14 +260,15 @@ extern "C" {
 // parameters, moment1, moment2: flat, of the same size, updated in place.
 // images: uint8 (n, channels, height, width); rows: image of each sample in order; targets: row of
 // `distributions`. ends: where each minibatch ends in `rows`. steps: Adam steps taken before.
+// temperature: T, by which `distributions` have been softened before.
 // crops: int64 (3, samples), how far down and right of an image with `padding` zeros around it each
 // sample begins, and whether it is mirrored; null leaves images as they are.
 // Of channel c pixel value v becomes v * scale[c] + shift[c]. A non-zero *cancel ends the call early.
 double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
                             const uint8_t *images, int channels, int height, int width,
                             const int64_t *rows, const int64_t *targets,
-                            const float *distributions, int classes, const int64_t *ends,
-                            int64_t batches, const int64_t *crops, int padding,
+                            const float *distributions, int classes, float temperature,
+                            const int64_t *ends, int64_t batches, const int64_t *crops, int padding,
                             const float *scale, const float *shift, double lr, double beta1,
                             double beta2, double eps, int64_t steps, const volatile int *cancel) {
   const Shape s(channels, height, width, classes);
@@ -278,7 +282,7 @@ double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
   Backward back(s, largest);
   const Adam adam = {lr, beta1, beta2, eps};
   std::vector<float> grad(s.end), target(L * classes), normalised(L * channels * s.image.size());
-  std::vector<V> logits(classes);
+  std::vector<V> logits(classes), divided(classes);
   std::vector<uint8_t> cropped(s.image.size());
   const Crops cuts = {crops, batches ? ends[batches - 1] : 0, padding};
   double total = 0;
@@ -295,7 +299,8 @@ double fedlogit_lenet_train(float *parameters, float *moment1, float *moment2,
       for (int t = 0; t < k; ++t)
         std::memcpy(&target[t * classes], distributions + targets[begin + from + t] * classes,
                     4 * classes);
-      total += loss(logits.data(), target.data(), classes, k, 1.f / n, back.logits_grad());
+      total += loss(logits.data(), target.data(), classes, k, temperature, 1.f / n,
+                    divided.data(), back.logits_grad());
       back.add(parameters, block, from, k);
     }
     std::memset(grad.data(), 0, grad.size() * sizeof(float));

@@ -13,11 +13,11 @@ from fedlogit.engine.transforms import CROP_PADDING
 __all__ = ["TRAIN", "train_lenet"]
 
 _POINTER, _INT, _INT64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
-_DOUBLE, _FLOATS = ctypes.c_double, ctypes.POINTER(ctypes.c_float)
+_DOUBLE, _FLOAT, _FLOATS = ctypes.c_double, ctypes.c_float, ctypes.POINTER(ctypes.c_float)
 TRAIN = Compiled(
     "lenet", "fedlogit_lenet_train",
-    (*[_POINTER] * 4, *[_INT] * 3, *[_POINTER] * 3, _INT, _POINTER, _INT64, _POINTER, _INT,
-     *[_FLOATS] * 2, *[_DOUBLE] * 4, _INT64, ctypes.POINTER(_INT)),
+    (*[_POINTER] * 4, *[_INT] * 3, *[_POINTER] * 3, _INT, _FLOAT, _POINTER, _INT64,
+     _POINTER, _INT, *[_FLOATS] * 2, *[_DOUBLE] * 4, _INT64, ctypes.POINTER(_INT)),
     _DOUBLE,
 )  # fmt: skip
 
@@ -31,6 +31,7 @@ def train_lenet(
     distributions: torch.Tensor,
     ends: torch.Tensor,
     *,
+    temperature: float = 1.0,
     crops: torch.Tensor | None = None,
     scale: Sequence[float],
     shift: Sequence[float],
@@ -48,6 +49,7 @@ def train_lenet(
         targets: Row of `distributions` for each of them, int64 (samples,).
         distributions: Target distributions, float32 (m, classes).
         ends: Where each minibatch ends in `rows`, int64 (batches,).
+        temperature: T, by which distributions have been softened before.
         crops: How each sample is cropped and mirrored, int64 (3, samples), from
             `fedlogit.engine.transforms.draw_crops`; None leaves images as they are.
         scale: Pixel v of channel c becomes ``v * scale[c] + shift[c]``.
@@ -64,7 +66,7 @@ def train_lenet(
     constants = [(ctypes.c_float * images.shape[1])(*values) for values in (scale, shift)]
     return TRAIN(
         *(a.data_ptr() for a in before), *images.shape[1:], *(a.data_ptr() for a in after),
-        distributions.shape[1], ends.data_ptr(), len(ends),
+        distributions.shape[1], temperature, ends.data_ptr(), len(ends),
         None if crops is None else crops.data_ptr(), CROP_PADDING, *constants, *adam, steps,
         ctypes.byref(cancel),
     )  # fmt: skip

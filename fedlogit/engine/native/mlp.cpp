@@ -88,8 +88,8 @@ extern "C" {
 double fedlogit_mlp_train(float *parameters, const uint8_t *images, int channels, int side_y,
                           int side_x, int pad, const int32_t *sizes, int layers,
                           const int64_t *rows, const int64_t *targets, const float *distributions,
-                          const int64_t *ends, int64_t batches, const float *scale,
-                          const float *shift, double rate, const volatile int *cancel) {
+                          float temperature, const int64_t *ends, int64_t batches,
+                          const float *scale, const float *shift, double rate, const volatile int *cancel) {
   const int pixels = channels * side_y * side_x, classes = sizes[layers - 1];
   const int padded_x = side_x + 2 * pad, padded_y = side_y + 2 * pad;
   int64_t widest = 0, begin = 0;
@@ -127,7 +127,7 @@ double fedlogit_mlp_train(float *parameters, const uint8_t *images, int channels
   for (int l = 1; l < layers; ++l)
     gradients = std::max(gradients, (int64_t)net[l].out * rounded(net[l].in));
   std::vector<float> x((int64_t)cap * width, 0.f), xt((int64_t)width * cap, 0.f), grad(gradients);
-  std::vector<float> logits(classes);
+  std::vector<float> logits(classes), divided(classes);
   double total = 0;
 
   for (int64_t b = 0; b < batches; begin = ends[b], ++b) {
@@ -163,14 +163,16 @@ double fedlogit_mlp_train(float *parameters, const uint8_t *images, int channels
     for (int t = 0; t < n; ++t) {
       const float *z = &top.z[(int64_t)t * ldo], *want = distributions + targets[begin + t] * classes;
       float *g = &top.g[(int64_t)t * ldo];
-      const float highest = *std::max_element(z, z + classes);
+      for (int c = 0; c < classes; ++c) divided[c] = z[c] / temperature;
+      const float highest = *std::max_element(divided.begin(), divided.end());
       float sum = 0, mass = 0;
       double loss = 0;
-      for (int c = 0; c < classes; ++c) logits[c] = std::exp(z[c] - highest), sum += logits[c];
+      for (int c = 0; c < classes; ++c) logits[c] = std::exp(divided[c] - highest), sum += logits[c];
       const float log_sum = std::log(sum) + highest;
-      for (int c = 0; c < classes; ++c) mass += want[c], loss += want[c] * (log_sum - z[c]);
-      for (int c = 0; c < classes; ++c) g[c] = (mass * logits[c] / sum - want[c]) / n;
-      total += loss;
+      for (int c = 0; c < classes; ++c) mass += want[c], loss += want[c] * (log_sum - divided[c]);
+      for (int c = 0; c < classes; ++c)
+        g[c] = temperature * (mass * logits[c] / sum - want[c]) / n;
+      total += temperature * temperature * loss;
     }
     std::fill(top.gt.begin(), top.gt.end(), 0.f);
     transpose(n, classes, top.g.data(), ldo, top.gt.data(), ld);

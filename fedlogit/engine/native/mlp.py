@@ -11,11 +11,12 @@ from fedlogit.engine.native.compiler import Compiled
 
 __all__ = ["TRAIN", "mlp_logits", "train_mlp"]
 
-_POINTER, _INT, _INT64, _DOUBLE = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64, ctypes.c_double
+_POINTER, _INT, _INT64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
+_FLOAT, _DOUBLE = ctypes.c_float, ctypes.c_double
 TRAIN = Compiled(
     "mlp", "fedlogit_mlp_train",
-    (_POINTER, _POINTER, *[_INT] * 4, _POINTER, _INT, *[_POINTER] * 4, _INT64, _POINTER, _POINTER,
-     _DOUBLE, ctypes.POINTER(_INT)),
+    (_POINTER, _POINTER, *[_INT] * 4, _POINTER, _INT, *[_POINTER] * 3, _FLOAT, _POINTER, _INT64,
+     _POINTER, _POINTER, _DOUBLE, ctypes.POINTER(_INT)),
     _DOUBLE,
 )  # fmt: skip
 _LOGITS = Compiled(
@@ -37,6 +38,7 @@ def train_mlp(
     scale: Sequence[float],
     shift: Sequence[float],
     rate: float,
+    temperature: float = 1.0,
     cancel: ctypes.c_int,
 ) -> float:
     """Train a perceptron by plain SGD on minibatches, in place; return the summed loss.
@@ -53,6 +55,7 @@ def train_mlp(
         scale: Pixel v of channel c becomes ``v * scale[c] + shift[c]``.
         shift: See `scale`.
         rate: Learning rate.
+        temperature: T, by which distributions have been softened before.
         cancel: Non-zero ends the call early.
     """
     channels, height, width = images.shape[1:]
@@ -63,8 +66,8 @@ def train_mlp(
     constants = [(ctypes.c_float * channels)(*values) for values in (scale, shift)]
     return TRAIN(
         vector.data_ptr(), images.data_ptr(), channels, height, width, pad, layers, len(sizes),
-        rows.data_ptr(), targets.data_ptr(), distributions.data_ptr(), ends.data_ptr(), len(ends),
-        *constants, rate, ctypes.byref(cancel),
+        rows.data_ptr(), targets.data_ptr(), distributions.data_ptr(), temperature,
+        ends.data_ptr(), len(ends), *constants, rate, ctypes.byref(cancel),
     )  # fmt: skip
 
 
