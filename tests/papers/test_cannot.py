@@ -129,7 +129,7 @@ def test_the_reason_is_remembered_too(tmp_path, monkeypatch):
         ("public_samples", 42, 0),
         ("public_content", 28, 0),
         ("quantization", 48, 0),
-        ("temperature", 24, 0),
+        ("temperature", 36, 0),
         ("adversaries", 120, 24),
         ("architectures", 20, 6),
         ("absences", 39, 3),
