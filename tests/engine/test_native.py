@@ -46,19 +46,19 @@ def normalised(x, dtype):
     return x.to(dtype) * scale + shift
 
 
-def trained(model, x, *order, crops=None):
+def trained(model, x, *order, crops=None, temperature=1.0):
     """Return flat parameters, Adam's first moment and the summed loss after training."""
     vector = flatten(copy.deepcopy(model)).data
     moments = (torch.zeros_like(vector), torch.zeros_like(vector))
     total = train_lenet(
-        vector, moments, x, *order, crops=crops,
+        vector, moments, x, *order, crops=crops, temperature=temperature,
         scale=SCALE[: x.shape[1]], shift=SHIFT[: x.shape[1]],
         adam=(1e-3, 0.9, 0.999, 1e-8), steps=0, cancel=ctypes.c_int(0),
     )  # fmt: skip
     return vector, moments[0], total
 
 
-def reference(model, x, distributions, rows, targets, ends, dtype):
+def reference(model, x, distributions, rows, targets, ends, dtype, temperature):
     """Return flat parameters and summed loss after training by autograd and PyTorch's Adam."""
     model = copy.deepcopy(model).to(dtype)
     vector = flat_with_gradient(model)
@@ -68,7 +68,8 @@ def reference(model, x, distributions, rows, targets, ends, dtype):
         part = slice(begin, end)
         vector.grad.zero_()
         images = normalised(x[rows[part]], dtype)
-        loss = F.cross_entropy(model(images), distributions[targets[part]].to(dtype))
+        logits, wanted = model(images), distributions[targets[part]].to(dtype)
+        loss = temperature**2 * F.cross_entropy(logits / temperature, wanted)
         loss.backward()
         optimizer.step()
         total += loss.item() * (end - begin)
@@ -78,16 +79,17 @@ def reference(model, x, distributions, rows, targets, ends, dtype):
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("shape", "classes", "sizes"),
+    ("shape", "classes", "sizes", "temperature"),
     [
-        (SHAPE, 10, [128, 128, 44]),
-        (SHAPE, 47, [16, 1, 17, 3]),
-        ((3, 32, 32), 100, [64, 64, 10]),
-        ((2, 27, 22), 7, [33, 16]),
-        ((4, 12, 13), 5, [1, 15]),
+        (SHAPE, 10, [128, 128, 44], 1.0),
+        (SHAPE, 10, [128, 128, 44], 3.0),
+        (SHAPE, 47, [16, 1, 17, 3], 1.0),
+        ((3, 32, 32), 100, [64, 64, 10], 1.0),
+        ((2, 27, 22), 7, [33, 16], 0.5),
+        ((4, 12, 13), 5, [1, 15], 1.0),
     ],
 )
-def test_lenet_is_as_close_to_float64_as_autograd_is(shape, classes, sizes):
+def test_lenet_is_as_close_to_float64_as_autograd_is(shape, classes, sizes, temperature):
     generator = torch.Generator().manual_seed(1)
     model = build("lenet", shape, classes, torch.Generator().manual_seed(0))
     x = torch.randint(0, 256, (300, *shape), dtype=torch.uint8, generator=generator)
@@ -96,10 +98,11 @@ def test_lenet_is_as_close_to_float64_as_autograd_is(shape, classes, sizes):
     targets = torch.randint(0, 50, (sum(sizes),), generator=generator)
     ends = torch.tensor(sizes).cumsum(0)
     case = (model, x, distributions, rows, targets, ends)
-    exact, exact_loss = reference(*case, torch.float64)
-    single, _ = reference(*case, torch.float32)
+    exact, exact_loss = reference(*case, torch.float64, temperature)
+    single, _ = reference(*case, torch.float32, temperature)
 
-    vector, _, total = trained(model, x, rows, targets, distributions, ends)
+    order = (rows, targets, distributions, ends)
+    vector, _, total = trained(model, x, *order, temperature=temperature)
     assert total == pytest.approx(exact_loss, rel=1e-6)
     # Adam divides by the root of the second moment, so a gradient near zero magnifies rounding; the
     # reference in float32 shows how much is unavoidable.
@@ -130,16 +133,16 @@ def test_lenet_crops_and_mirrors_as_the_loop_does(shape):
 
 @needs_compiler
 @pytest.mark.parametrize(
-    ("call", "shape", "sizes"),
+    ("call", "shape", "sizes", "temperature"),
     [
-        ("mlp_net", SHAPE, [128, 128, 44]),
-        ("mlp4w", SHAPE, [64, 1, 17]),
-        ("mlp_net(pad=1)", (3, 9, 7), [33, 16]),
-        ("mlp([])", (1, 8, 8), [20, 20]),
-        ("mlp([5, 70])", (1, 8, 8), [128, 3]),
+        ("mlp_net", SHAPE, [128, 128, 44], 1.0),
+        ("mlp4w", SHAPE, [64, 1, 17], 1.0),
+        ("mlp_net(pad=1)", (3, 9, 7), [33, 16], 2.0),
+        ("mlp([])", (1, 8, 8), [20, 20], 0.5),
+        ("mlp([5, 70])", (1, 8, 8), [128, 3], 1.0),
     ],
 )
-def test_perceptrons_are_as_close_to_float64_as_autograd_is(call, shape, sizes):
+def test_perceptrons_are_as_close_to_float64_as_autograd_is(call, shape, sizes, temperature):
     generator = torch.Generator().manual_seed(1)
     model = build(call, shape, 11, torch.Generator().manual_seed(0))
     x = torch.randint(0, 256, (200, *shape), dtype=torch.uint8, generator=generator)
@@ -159,7 +162,8 @@ def test_perceptrons_are_as_close_to_float64_as_autograd_is(call, shape, sizes):
             part = slice(begin, end)
             vector.grad.zero_()
             images = x[rows[part]].to(dtype) * by_channel[0] + by_channel[1]
-            loss = F.cross_entropy(network(images), distributions[targets[part]].to(dtype))
+            logits, wanted = network(images), distributions[targets[part]].to(dtype)
+            loss = temperature**2 * F.cross_entropy(logits / temperature, wanted)
             loss.backward()
             sgd.step()
             total += loss.item() * (end - begin)
@@ -174,7 +178,7 @@ def test_perceptrons_are_as_close_to_float64_as_autograd_is(call, shape, sizes):
     total = train_mlp(
         vector, x, rows, targets, distributions, ends,
         sizes=network.sizes, pad=network.pad,
-        scale=scale, shift=shift, rate=0.1, cancel=ctypes.c_int(0),
+        scale=scale, shift=shift, rate=0.1, temperature=temperature, cancel=ctypes.c_int(0),
     )  # fmt: skip
     assert total == pytest.approx(exact_loss, rel=1e-5)
     error, unavoidable = (vector - exact).abs().max(), (single - exact).abs().max()
@@ -385,6 +389,9 @@ def test_cancelling_ends_the_call_at_once():
 ADAM, SGD = Optimizer(name="adam", lr=0.001), Optimizer(name="sgd", lr=0.1)
 
 
+SOFT = torch.full((4, 10), 0.1)
+
+
 def done_at_once(monkeypatch, call: str, settings: Optimizer, given: dict[str, object]) -> bool:
     """Return whether a model's task is done in one call, instead of a pass at a time."""
     monkeypatch.setattr(NativeEngine, "_at_once", lambda *_: True)
@@ -400,7 +407,9 @@ def done_at_once(monkeypatch, call: str, settings: Optimizer, given: dict[str, o
     ("optimizer", "given", "at_once"),
     [
         ({"beta1": 0.5, "beta2": 0.9, "eps": 1e-3}, {}, True),
-        ({}, {"labels": None, "soft": torch.full((4, 10), 0.1)}, True),
+        ({}, {"labels": None, "soft": SOFT}, True),
+        ({}, {"labels": None, "soft": SOFT, "temperature": 2.0}, True),
+        ({}, {"soft": SOFT, "temperature": 2.0}, False),  # the labels' term has none
         ({"name": "adamw"}, {}, False),
         ({"name": "sgd"}, {}, False),
         ({"weight_decay": 0.1}, {}, False),
@@ -428,6 +437,7 @@ def test_which_tasks_of_lenet_are_done_in_one_call(monkeypatch, optimizer, given
         ({}, {"augment": torch.Generator()}, False),
         ({}, {"prox_center": torch.zeros(3)}, False),
         ({}, {"labels": torch.tensor([0, UNKNOWN, 2, 3])}, False),
+        ({}, {"soft": SOFT, "temperature": 2.0}, False),
     ],
 )
 def test_which_tasks_of_perceptrons_are_done_in_one_call(monkeypatch, optimizer, given, at_once):
