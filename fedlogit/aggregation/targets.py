@@ -51,8 +51,8 @@ def one_hot_targets(labels: torch.Tensor, classes: int) -> Targets:
 def soften(targets: torch.Tensor, temperature: float) -> torch.Tensor:
     """Return the distributions softmax(z / T), where targets are softmax(z) (Hinton et al. 2015).
 
-    From probabilities p that is p^(1/T), scaled: softmax(log(p) / T). So a class with p = 0 keeps
-    it, and a hard label is what it was.
+    Of probabilities p that is p^(1/T), scaled to sum to 1, or softmax(log(p) / T). So a probability
+    of 0 stays 0, and a hard label stays hard.
 
     Args:
         targets: Distributions, (…, classes). A row keeps its sum, if that is not 1.
