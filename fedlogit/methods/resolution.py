@@ -149,7 +149,9 @@ def _check_temperature(spec: RunSpec, method: Method) -> None:
     """Refuse a temperature where there are no soft targets, or hard labels among them."""
     if spec.temperature != 1 and not method.distils_soft_targets:
         raise Unsupported(
-            f"temperature = {spec.temperature:g}", spec.method.name, "distils no soft targets alone"
+            f"temperature = {spec.temperature:g}",
+            spec.method.name,
+            "distils no soft targets, or mixes them with hard labels",
         )
 
 

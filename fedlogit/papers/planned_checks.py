@@ -23,6 +23,8 @@ _TESTED = (
     "ece",
 )
 
+_OF_BEST_ROUND = "accuracy_at_best_validation"
+
 
 def check_table_cells(planned: PlannedArtefact) -> None:
     """Refuse a table of means in which runs that differ in more than the seed share a cell.
@@ -60,13 +62,16 @@ def _varying_axis(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 
 
 def check_metric_rounds(planned: PlannedArtefact) -> None:
-    """Refuse metrics of a round that no run reaches, or that one reaches without being tested.
+    """Refuse metrics of a round that no run reaches, or one reaches without what it is tested on.
 
     Raises:
         FedlogitError: before anything is trained for it.
     """
     for name in planned.paper.artefacts[planned.id].shown:
         column, at, when = name.partition("@")
+        if column == _OF_BEST_ROUND:
+            _check_best_round(planned, name)
+            continue
         if not at:
             continue
         long = [cell.spec for cell in planned.cells if cell.spec.rounds >= int(when)]
@@ -78,3 +83,15 @@ def check_metric_rounds(planned: PlannedArtefact) -> None:
             raise FedlogitError(
                 f"{where}: runs are not tested in round {when}; name it in evaluation.rounds"
             )
+
+
+def _check_best_round(planned: PlannedArtefact, name: str) -> None:
+    """Refuse the metric of the best validated round where a run has no validation accuracy."""
+    where = f"{planned.paper.paper}.yaml: {planned.id} at scale {planned.scale}: {name}"
+    if name != _OF_BEST_ROUND:
+        raise FedlogitError(f"{where}: the round is chosen by validation; give {_OF_BEST_ROUND}")
+    if not all(cell.spec.evaluation.with_test for cell in planned.cells):
+        raise FedlogitError(
+            f"{where}: its runs need both accuracies; give evaluation: {{validation: n, with_test:"
+            " true}"
+        )

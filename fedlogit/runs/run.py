@@ -235,17 +235,18 @@ def _round(fed: Federation, run_round: RoundFunction) -> dict[str, Any]:
     seconds = time.perf_counter() - start
     check_memory(fed)
     row: dict[str, Any] = {"round": fed.round}
+    own = fed.take_log()  # before tests log columns of theirs, which would replace a method's
     if fed.spec.tests_in(fed.round):
         start = time.perf_counter()
         row |= fed.evaluate().row()
         row["seconds_test"] = time.perf_counter() - start  # which are not in `seconds`
-    own, booked = fed.take_log(), fed.ledger.of_round(fed.round)
-    if taken := sorted(own.keys() & {*row, *booked, "seconds"}):
+    tested, booked = fed.take_log(), fed.ledger.of_round(fed.round)
+    if taken := sorted(own.keys() & {*row, *tested, *booked, "seconds"}):
         raise FedlogitError(
             f"method {fed.spec.method.name}: log({taken[0]}=…) is a column that every run has; log"
             " it under another name"
         )
-    return row | own | booked | {"seconds": seconds}
+    return row | own | tested | booked | {"seconds": seconds}
 
 
 def _where(fed: Federation) -> str:

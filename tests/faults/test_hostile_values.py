@@ -230,6 +230,7 @@ def test_weights_of_a_type_that_digests_cannot_read(tmp_path):
         ("mine", "True", "'mine' has text, and should have numbers"),
         ("accuracy", "inf", "'accuracy' has inf in round 2, should have numbers from 0 to 1"),
         ("balanced_accuracy", "57", "'balanced_accuracy' has 57 in round 2, should have numbers"),
+        ("personalized_accuracy", "57", "'personalized_accuracy' has 57 in round 2, should have"),
         ("ece", "-0.1", "'ece' has -0.1 in round 2"),
         ("seconds", "1e400", "'seconds' has inf in round 2, should have numbers from 0 to 1e+10"),
         ("seconds", "", "'seconds' has nan in round 2"),

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.calls import script
 
+from fedlogit.runs.conformance import SMALL_SPEC
+
 RIGHT = '''
 from __future__ import annotations
 
@@ -101,6 +103,22 @@ def test_what_a_method_packs_itself_is_found_where_it_should_be_rounded(outside)
     (line,) = (x for x in outside(code, "packed").stdout.splitlines() if x.startswith("FAILED"))
     assert line.startswith("FAILED   predictions can be sent in fewer bits (quantization): ")
     assert "rounded no message of round 1" in line
+
+
+def test_a_method_that_learns_no_soft_targets_is_found_where_it_says_so(outside):
+    code = RIGHT + (
+        "\n    def round(self, fed, r):\n"
+        "        fed.train_private()\n"
+        "        fed.uplink('logits', fed.logits(fed.public))\n"
+    )
+    Path("hot.json").write_text(json.dumps(SMALL_SPEC | {"rounds": 1, "temperature": 500.0}))
+    (line,) = (
+        x
+        for x in outside(code, "unsoftened", "--spec", "hot.json").stdout.splitlines()
+        if x.startswith("FAILED")
+    )
+    assert line.startswith("FAILED   soft targets can be softened (temperature): the models are")
+    assert "the same at temperature 1; distil by fed.distil" in line
 
 
 def test_of_bytes_that_depend_on_values_only_the_columns_that_differ_are_named(outside):

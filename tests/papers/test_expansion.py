@@ -513,11 +513,17 @@ def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
     assert "\n" not in str(caught.value)
 
 
+BEST = "accuracy_at_best_validation"
+
+
 @pytest.mark.parametrize(
     ("metric", "tested", "said"),
     [
         ("accuracy@11", {}, "accuracy@11: no run has a round 11; the longest has 10"),
         ("accuracy@3", {"every": 5}, "accuracy@3: runs are not tested in round 3; name it in"),
+        (BEST, {"validation": 9}, f"{BEST}: its runs need both accuracies; give evaluation: {{va"),
+        (f"{BEST}@3", {}, f"{BEST}@3: the round is chosen by validation; give {BEST}"),
+        (BEST, {"validation": 9, "with_test": True}, ""),
         ("accuracy@3", {"every": 5, "rounds": [3]}, ""),
         ("accuracy@10", {"every": 7}, ""),  # the last round is tested
         ("bytes_up@3", {"every": 5}, ""),

@@ -274,6 +274,10 @@ def test_a_spec_that_was_refused_is_in_nobodys_way(train, tmp_path):
     ("values", "said"),
     [
         ({"accuracy": 0.5}, r"log\(accuracy=…\) is a column that every run has"),
+        (
+            {"personalized_accuracy": 0.5},
+            r"log\(personalized_accuracy=…\) is a column that every run",
+        ),
         ({"seconds": 1.0}, r"log\(seconds=…\) is a column that every run has"),
         ({"mine": torch.ones(2)}, r"log\(mine=…\) got a Tensor; give a number"),
         ({"mine": "1"}, r"log\(mine=…\) got a str; give a number"),

@@ -68,11 +68,13 @@ def clients(digits, tmp_path_factory):
     return folder
 
 
-@pytest.mark.parametrize("call", METHODS)
-def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call):
-    spec = small_spec(method=call, **ONCE)
+@pytest.mark.parametrize(
+    ("call", "changes"), [*((call, {}) for call in METHODS), ("feddf", {"temperature": 3.0})]
+)
+def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call, changes):
+    spec = small_spec(method=call, **ONCE, **changes)
     method = methods.get(spec.method)
-    whole = train(tmp_path / "whole", method=call, **ONCE)
+    whole = train(tmp_path / "whole", method=call, **ONCE, **changes)
 
     assert in_stages(spec)
     assert clients_spec(spec).digest() == clients_spec(small_spec(method="feddf", **ONCE)).digest()

@@ -123,6 +123,15 @@ def test_without_validation_there_is_no_best_round(train):
         value(run, "accuracy_at_best_validation")
 
 
+def test_a_run_without_a_column_that_others_have_is_told_which_have_it(train):
+    run = read_run(train(**GIVEN), small_spec(**GIVEN).digest())
+    earlier = replace(run, rounds=run.rounds.drop(columns="personalized_accuracy"))
+    with refused("has no validation_accuracy; only runs with evaluation: {validation: n, "):
+        value(run, "validation_accuracy")
+    with refused("has no personalized_accuracy; texts and runs of earlier code have none"):
+        value(earlier, "personalized_accuracy@1")
+
+
 def test_a_run_that_was_not_tested_does_not_say_test_accuracy(tmp_path):
     path = tmp_path / "spec.json"
     path.write_text(json.dumps(SMALL | {"evaluation": {"validation": 60}, "rounds": 1}))

@@ -48,7 +48,8 @@ def value(run: Run, name: str) -> float:
 
     Raises:
         FedlogitError: if there is no such metric, with the nearest one suggested.
-        DataError: if the round exists but the column was not measured in it.
+        DataError: if the run was made without the column, or the round exists but the column was
+            not measured in it.
     """
     if run.diverged:
         return math.nan
@@ -56,6 +57,8 @@ def value(run: Run, name: str) -> float:
     metric = metric_of(name)
     if at and metric.at_round:
         return metric.at_round(run, _round(column, when))
+    if column not in run.rounds and metric.absence:
+        raise DataError(f"{run.folder}: the run has no {column}; {metric.absence}")
     if column not in run.rounds and (at or metric.compute is None):
         computed = [key for key, known in METRICS.items() if known.compute]
         raise unknown_metric(name, [*computed, *run.rounds.columns], f"{run.folder}: ")

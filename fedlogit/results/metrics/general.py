@@ -11,6 +11,8 @@ from fedlogit.results.runs.run import Run
 
 __all__ = ["METRICS", "bytes_of"]
 
+_VALIDATION = "evaluation: {validation: n, with_test: true}"
+
 
 def bytes_of(run: Run, direction: str) -> float:
     """Return the bytes of a client in a round, ``up`` or ``down``, on average."""
@@ -32,8 +34,7 @@ def _at_best_validation(run: Run) -> float:
     """Test accuracy of the first round whose validation accuracy none exceeds; NaN without one."""
     if "validation_accuracy" not in run.rounds:
         raise DataError(
-            f"{run.folder}: accuracy_at_best_validation needs both accuracies; give evaluation:"
-            " {validation: n, with_test: true}"
+            f"{run.folder}: accuracy_at_best_validation needs both accuracies; give {_VALIDATION}"
         )
     tested = run.rounds.dropna(subset=["validation_accuracy", "accuracy"])
     if tested.empty:
@@ -50,7 +51,12 @@ METRICS = (
         "share",
     ),
     Metric("balanced_accuracy", "balanced test accuracy", _final("balanced_accuracy"), "share"),
-    Metric("validation_accuracy", "validation accuracy", unit="share"),
+    Metric(
+        "validation_accuracy",
+        "validation accuracy",
+        unit="share",
+        absence=f"only runs with {_VALIDATION} have it",
+    ),
     Metric(
         "accuracy_at_best_validation",
         "test accuracy in the round of the best validation accuracy",
@@ -61,6 +67,7 @@ METRICS = (
         "personalized_accuracy",
         "test accuracy with each client's own class proportions",
         unit="share",
+        absence="texts and runs of earlier code have none",
     ),
     Metric("loss_test", "cross-entropy on the test split [nats]", unit="nats"),
     Metric("ece", "expected calibration error (15 bins)", unit="share"),

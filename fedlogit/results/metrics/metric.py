@@ -25,6 +25,7 @@ class Metric:
         unit: ``share`` lies between 0 and 1, so that per cent makes sense.
         decimals: Digits after the point; of a share four, and two in per cent.
         at_round: Its value after a round, as in ``jsd@3``; None takes the column.
+        absence: Of a column that only some runs have: which, for the message of one without it.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Metric:
     unit: Unit = ""
     decimals: int = 0
     at_round: Callable[[Run, int], float] | None = None
+    absence: str = ""
 
     def places(self, percent: bool) -> int:
         """Return the digits after the point, of a value or of one in per cent."""

@@ -23,7 +23,7 @@ _ALWAYS = frozenset({"bytes_up", "bytes_down", "seconds"})
 # Columns that the library writes for all methods, and the most that they can be. All others may be
 # of somebody's own method, and are taken as they are.
 _BOUNDS = (
-    (re.compile(r"(?:balanced_)?accuracy(?:_std|_min|_max|_present)?|ece"), 1.0),
+    (re.compile(r"(?:balanced_|personalized_)?accuracy(?:_std|_min|_max|_present)?|ece"), 1.0),
     (re.compile(r"bytes_(?:up|down)(?:\..*)?"), 2.0**63),
     (re.compile(r"seconds(?:_.*)?"), 1e10),
 )
