@@ -332,7 +332,7 @@ class RunSpec(FrozenConfig):
     participation: Participation | None = None
     adversaries: Adversaries | None = None
     quantization: Quantization | None = None
-    temperature: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    temperature: Annotated[float, Field(ge=0.01, le=1000)] = 1.0
     public: Public | None = None
     models: tuple[ComponentRef, ...] = Field(min_length=1)
     server: Server | None = None

@@ -123,7 +123,7 @@ def test_one_shot_runs_of_all_temperatures_share_their_clients():
     assert clients_spec(soft) == clients_spec(plain)
 
 
-@pytest.mark.parametrize("value", [0, -1, 2000, "hot", None])
+@pytest.mark.parametrize("value", [0, 1e-5, -1, 2000, "hot", None])
 def test_bad_input_is_one_clear_line(value):
     with refused(f"temperature = {value!r}"):
         small_spec(temperature=value)
