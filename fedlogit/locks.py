@@ -19,7 +19,7 @@ from filelock import FileLock, SoftFileLock, Timeout
 
 from fedlogit.errors import FedlogitError, writing
 
-__all__ = ["first_free", "held"]
+__all__ = ["first_free", "held", "is_held"]
 
 _POLL = 0.5  # seconds between attempts
 
@@ -74,6 +74,21 @@ def first_free(
             print(waiting, file=sys.stderr, flush=True)  # noqa: T201
             announced = True
         time.sleep(_POLL)
+
+
+def is_held(path: Path) -> bool:
+    """Return whether a process holds the lock file at `path` at this moment.
+
+    Raises:
+        FedlogitError: if the file exists and cannot be locked.
+    """
+    if not path.exists():  # as where nobody ever held it: nothing is made
+        return False
+    lock = _acquired(path, lambda _folder: None)
+    if lock is None:
+        return True
+    lock.release()
+    return False
 
 
 def _acquired(path: Path, make: Callable[[Path], None]) -> FileLock | None:

@@ -14,7 +14,7 @@ from filelock import FileLock
 from support.refusals import refused
 
 from fedlogit.errors import FedlogitError
-from fedlogit.locks import first_free, held
+from fedlogit.locks import first_free, held, is_held
 
 FORK = multiprocessing.get_context("fork")
 
@@ -28,6 +28,19 @@ def test_a_lock_is_let_go_on_errors_and_needs_a_folder_to_write_to(tmp_path):
     assert list(path.parent.iterdir()) == []
     (tmp_path / "file").touch()
     with pytest.raises(FedlogitError, match="cannot write"), held(Path(tmp_path, "file/x"), ""):
+        pass
+
+
+def test_whether_a_lock_is_held_is_known_without_taking_it(tmp_path):
+    path = tmp_path / "a" / "x.lock"
+    assert not is_held(path)
+    assert not path.parent.exists()
+    with held(path, "waiting"):
+        assert is_held(path)
+        assert is_held(path), "asking does not let it go"
+    path.touch()  # as a killed process leaves it
+    assert not is_held(path)
+    with held(path, "waiting"):
         pass
 
 

@@ -23,6 +23,8 @@ from fedlogit.commands._many.pool import Limits
 from fedlogit.commands._many.selection import selected_runs, selection_options
 from fedlogit.commands._many.tasks import Queue, Task
 from fedlogit.files import read_json, write_json
+from fedlogit.locks import held
+from fedlogit.runs import layout
 from fedlogit.runs.paths import run_dir
 from fedlogit.runs.tensors import read_tensors
 
@@ -254,6 +256,14 @@ def test_a_task_waits_for_the_one_it_comes_after(tmp_path):
     assert [queue.take(), queue.take(), queue.take()] == [clients, other, None]
     queue.ended(clients)
     assert (queue.take(), bool(queue)) == (on_clients, False)
+
+
+def test_runs_that_another_process_makes_come_last(tmp_path):
+    """Several processes with one list share its runs, and none waits while there are others."""
+    first, second = (Task(tmp_path / name, ()) for name in "ab")
+    queue = Queue([first, second])
+    with held(first.folder / layout.LOCK, ""):
+        assert [queue.take(), queue.take(), queue.take()] == [second, first, None]
 
 
 def test_a_process_holds_one_gpu_for_all_its_tasks(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.files import write_json
+from fedlogit.locks import is_held
 from fedlogit.runs import layout
 from fedlogit.runs.paths import ResultsLayout, run_dir, split_dir, stage_options
 from fedlogit.runs.stages import clients_spec, in_stages
@@ -127,12 +128,17 @@ class Queue:
         return bool(self._waiting)
 
     def take(self) -> Task | None:
-        """Take the first task that can begin, if there is one."""
-        for task in self._waiting:
-            if task.after not in self._open:
-                self._waiting.remove(task)
-                return task
-        return None
+        """Take the first task that can begin, if there is one.
+
+        Those whose folder another process fills come last: whoever takes one waits for that
+        process. So several processes with the same list share its runs.
+        """
+        ready = [task for task in self._waiting if task.after not in self._open]
+        free = (task for task in ready if not is_held(task.folder / layout.LOCK))
+        task = next(free, ready[0] if ready else None)
+        if task is not None:
+            self._waiting.remove(task)
+        return task
 
     def ended(self, task: Task) -> None:
         """Let the tasks begin that come after one."""
