@@ -320,8 +320,8 @@ def test_without_tiles_and_with_narrower_vectors_it_is_as_close(monkeypatch, wit
     monkeypatch.setenv("CXX", f"{shutil.which('g++') or shutil.which('clang++')} {without}")
     compiler.load.cache_clear()
     try:
-        test_lenet_is_as_close_to_float64_as_autograd_is((3, 32, 32), 10, [16, 1, 17, 3])
-        test_perceptrons_are_as_close_to_float64_as_autograd_is("mlp4w", SHAPE, [64, 1, 17])
+        test_lenet_is_as_close_to_float64_as_autograd_is((3, 32, 32), 10, [16, 1, 17, 3], 2.0)
+        test_perceptrons_are_as_close_to_float64_as_autograd_is("mlp4w", SHAPE, [64, 1, 17], 2.0)
         test_logits_of_perceptrons_are_as_close_to_float64_as_pytorchs_are("mlp4w", SHAPE, 17)
         for name in PASSES:
             test_compiled_passes_are_as_close_to_float64_as_autograd_is(name, 17, SHAPE, 47)
