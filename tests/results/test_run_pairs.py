@@ -145,6 +145,19 @@ def test_what_the_docs_say_of_runs_on_another_cpu_is_in_their_table():
     assert (found["first_device"] != found["second_device"]).all()
 
 
+def test_what_the_docs_say_of_average_on_mnist_is_in_its_table():
+    found = pd.read_csv(ROOT / "results/trained_again_average.csv")
+    apart, again = 100 * found["difference"].abs(), 100 * found["second"]
+    page, findings = (
+        " ".join((ROOT / "docs" / name).read_text().split())
+        for name in ("randomness.md", "findings.md")
+    )
+    assert "differs by {:.1f}, {:.1f} and {:.1f} points.".format(*apart) in page
+    assert "they have {:.1f}, {:.1f} and {:.1f} instead of".format(*again) in findings
+    assert found["same_data"].all()
+    assert (found["first_device"] != found["second_device"]).all()
+
+
 def test_what_the_docs_say_of_published_runs_is_in_their_table():
     found = pd.read_csv(ROOT / "results/trained_again.csv")
     points = 100 * found["difference"]
