@@ -77,14 +77,16 @@ def first_free(
 
 
 def is_held(path: Path) -> bool:
-    """Return whether a process holds the lock file at `path` at this moment.
+    """Return whether a process holds the lock file at `path` at this moment; nothing is made.
 
-    Raises:
-        FedlogitError: if the file exists and cannot be locked.
+    A file that cannot be locked counts as free: whoever then takes it is told why.
     """
-    if not path.exists():  # as where nobody ever held it: nothing is made
+    if not path.exists():
         return False
-    lock = _acquired(path, lambda _folder: None)
+    try:
+        lock = _acquired(path, lambda _folder: None)
+    except FedlogitError:
+        return False
     if lock is None:
         return True
     lock.release()

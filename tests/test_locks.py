@@ -42,6 +42,10 @@ def test_whether_a_lock_is_held_is_known_without_taking_it(tmp_path):
     assert not is_held(path)
     with held(path, "waiting"):
         pass
+    (tmp_path / "file").touch()
+    path.parent.mkdir(exist_ok=True)
+    path.symlink_to(tmp_path / "file")
+    assert not is_held(path), "who takes it is told that it cannot be locked"
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])

@@ -71,26 +71,20 @@ def test_the_loss_by_hand(federation):
 def test_clients_and_the_server_learn_softened_targets(federation):
     fed = federation(method="feddf", partition="iid(90)", **TWO)
     fed.start_round(1)
-    rows = torch.tensor(SHARP + [0.0] * 8).repeat(len(fed.public), 1)
-    wanted = torch.tensor(SOFT + [0.0] * 8).repeat(len(fed.public), 1)
-    weights = torch.ones(len(rows))
-    weights[0] = 0.5
-    wanted_by_server = wanted.clone()
-    wanted_by_server[0] *= 0.5
+    points = len(fed.public)
+    rows, wanted = (torch.tensor(two + [0.0] * 8).repeat(points, 1) for two in (SHARP, SOFT))
+    weights = torch.linspace(0.5, 1, points)
     own = torch.stack([rows] * len(fed.clients))
-    tasks = {
-        "the same for all": distillation_tasks(
-            fed.context, fed.clients, fed.public, rows, 0.0, False
-        ),
-        "of each client": distillation_tasks(fed.context, fed.clients, fed.public, own, 0.0, False),
-        "the server": server_tasks(fed.context, fed.server, fed.public, Targets(rows, weights), 1),
-    }
-    for who, given in tasks.items():
-        for task in given:
-            assert task.temperature == 2
-            torch.testing.assert_close(
-                task.soft, wanted_by_server if who == "the server" else wanted
-            )
+    clients = (fed.context, fed.clients, fed.public)
+    shared, each, server = (
+        distillation_tasks(*clients, rows, 0.0, False),
+        distillation_tasks(*clients, own, 0.0, False),
+        server_tasks(fed.context, fed.server, fed.public, Targets(rows, weights), 1),
+    )
+    for task in (*shared, *each):
+        torch.testing.assert_close(task.soft, wanted)
+    torch.testing.assert_close(server[0].soft, weights[:, None] * wanted)
+    assert {task.temperature for task in (*shared, *each, *server)} == {2.0}
 
 
 @pytest.mark.parametrize("call", first_of_each(SOFTENED, method_of))

@@ -89,7 +89,8 @@ double fedlogit_mlp_train(float *parameters, const uint8_t *images, int channels
                           int side_x, int pad, const int32_t *sizes, int layers,
                           const int64_t *rows, const int64_t *targets, const float *distributions,
                           float temperature, const int64_t *ends, int64_t batches,
-                          const float *scale, const float *shift, double rate, const volatile int *cancel) {
+                          const float *scale, const float *shift, double rate,
+                          const volatile int *cancel) {
   const int pixels = channels * side_y * side_x, classes = sizes[layers - 1];
   const int padded_x = side_x + 2 * pad, padded_y = side_y + 2 * pad;
   int64_t widest = 0, begin = 0;
