@@ -255,7 +255,7 @@ def test_a_second_ctrl_c_stops_snakemake_without_a_traceback(python, tmp_path, t
     assert first.returncode == 1, said
     assert "Traceback" not in said, said
     assert not list((tmp_path / ".snakemake/locks").glob("*"))
-    end = time.monotonic() + 10  # `tee` ends after what it listened to
+    end = time.monotonic() + 60  # `tee` ends after what it listened to
     while (left := living(first.pid)) and time.monotonic() < end:
         time.sleep(0.05)
     assert not left

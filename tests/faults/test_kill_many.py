@@ -99,7 +99,7 @@ def test_a_second_ctrl_c_does_not_wait_for_the_round(start, tmp_path):
     for _ in range(2):
         process.send_signal(signal.SIGINT)
         time.sleep(0.5)
-    said, errors = process.communicate(timeout=15)
+    said, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (130, "")
     assert "0 failed, 1 begun, 0 left" in said
 

@@ -117,7 +117,7 @@ def test_code_of_the_package_and_texts_with_a_colon_are_not_own_code():
 def test_a_long_text_is_searched_for_own_code_in_no_time():
     begin = time.monotonic()
     assert external_code({"method": "a" * 100_000, "models": ["b." * 50_000]}) == {}
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 20  # about 70, if it took the square of their length
 
 
 def test_own_code_is_found_in_a_call_and_in_its_parameters(tmp_path, monkeypatch):
