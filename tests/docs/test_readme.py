@@ -36,3 +36,11 @@ def test_every_file_that_the_readme_links_to_is_there():
     links = re.findall(r"\]\((?!https?:)([^)#]+)", README)
     assert len(links) > 30
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_number_of_the_comparisons_questions_is_true():
+    comparison = (ROOT / "docs/comparison.md").read_text(encoding="utf-8")
+    numbers = [int(number) for number in re.findall(r"^## (\d+)\. ", comparison, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    words = "eight nine ten eleven twelve thirteen fourteen".split()
+    assert f"has {words[len(numbers) - 8]} questions" in README
