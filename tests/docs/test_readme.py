@@ -42,5 +42,5 @@ def test_the_number_of_the_comparisons_questions_is_true():
     comparison = (ROOT / "docs/comparison.md").read_text(encoding="utf-8")
     numbers = [int(number) for number in re.findall(r"^## (\d+)\. ", comparison, re.MULTILINE)]
     assert numbers == list(range(1, len(numbers) + 1))
-    words = "eight nine ten eleven twelve thirteen fourteen".split()
+    words = ["eight", "nine", "ten", "eleven", "twelve", "thirteen", "fourteen"]
     assert f"has {words[len(numbers) - 8]} questions" in README
