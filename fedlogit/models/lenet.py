@@ -1,4 +1,4 @@
-"""LeNet-5, the clients of *Who to Trust?* on MNIST (§4.2), and one with batch norm."""
+"""LeNet-5, the clients of *Who to Trust?* on MNIST (§4.2), and two variants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from torch import nn
 from fedlogit.models.base import ImageShape, ModelConfig
 from fedlogit.models.layers import BatchStatNorm, MaxPool2x2
 
-__all__ = ["Lenet", "LenetBn", "LenetBnNetwork", "LenetNetwork"]
+__all__ = [
+    "Lenet",
+    "LenetBn",
+    "LenetBnNetwork",
+    "LenetNetwork",
+    "LenetTanh",
+    "LenetTanhNetwork",
+]
 
 
 class Lenet(ModelConfig):
@@ -41,6 +48,19 @@ class LenetBn(ModelConfig):
     def network(self, shape: ImageShape, classes: int) -> nn.Module:
         """Return the network."""
         return LenetBnNetwork(shape, classes)
+
+
+class LenetTanh(ModelConfig):
+    """LeNet-5 with tanh and average-pooling, as in LeCun et al. (1998); as many parameters.
+
+    Otherwise it is `Lenet`: pools without weights, all maps connected to all, a linear last layer.
+    """
+
+    smallest = 12
+
+    def network(self, shape: ImageShape, classes: int) -> nn.Module:
+        """Return the network."""
+        return LenetTanhNetwork(shape, classes)
 
 
 class LenetNetwork(nn.Module):
@@ -87,6 +107,25 @@ class LenetBnNetwork(nn.Module):
             *(BatchStatNorm(120), nn.ReLU()),
             nn.Linear(120, 84, bias=False),
             *(BatchStatNorm(84), nn.ReLU()),
+        )
+        self.fc3 = nn.Linear(84, classes)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Return logits (n, classes) of images (n, channels, height, width)."""
+        return self.fc3(self.hidden(x))
+
+
+class LenetTanhNetwork(nn.Module):
+    """The same layers with other activations and pools."""
+
+    head = "fc3"
+
+    def __init__(self, shape: ImageShape, classes: int) -> None:
+        super().__init__()
+        self.hidden = nn.Sequential(
+            *(nn.Conv2d(shape[0], 6, 5, padding=2), nn.Tanh(), nn.AvgPool2d(2)),
+            *(nn.Conv2d(6, 16, 5), nn.Tanh(), nn.AvgPool2d(2), nn.Flatten()),
+            *(nn.Linear(_positions(shape), 120), nn.Tanh(), nn.Linear(120, 84), nn.Tanh()),
         )
         self.fc3 = nn.Linear(84, classes)
 

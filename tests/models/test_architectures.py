@@ -28,7 +28,7 @@ def test_logits_of_a_sample_depend_on_its_batch_only_with_batch_statistics():
 
 def test_only_the_head_follows_the_hidden_layers():
     """With zero weights in the head, only its bias is left of the output."""
-    for call in ("lenet", "lenet_bn", "mlp_net", "resnet18", "resnet_light(1)"):
+    for call in ("lenet", "lenet_bn", "lenet_tanh", "mlp_net", "resnet18", "resnet_light(1)"):
         model = network(call, GREY)
         head = model.get_submodule(model.head)
         with torch.no_grad():
@@ -69,6 +69,18 @@ def test_residual_networks_shrink_as_they_should(call, stem, last):
     x = model.stem(images(RGB, 2))
     assert x.shape[2:] == (stem, stem)
     assert model.blocks(x).shape[2:] == (last, last)
+
+
+def test_lenet_tanh_is_lenet_with_other_activations_and_pools():
+    """Given LeNet's weights, and with its activations and pools exchanged, it computes the same."""
+    lenet, other = network("lenet", GREY), network("lenet_tanh", GREY)
+    weights = dict(zip(other.state_dict(), lenet.state_dict().values(), strict=True))
+    other.load_state_dict(weights)
+    x = images(GREY)
+    for layer in (lenet.conv1, lenet.conv2):
+        x = F.interpolate(layer(x).tanh(), scale_factor=0.5, mode="area")
+    x = lenet.fc2(lenet.fc1(x.flatten(1)).tanh()).tanh()
+    torch.testing.assert_close(other(images(GREY)), lenet.fc3(x))
 
 
 @pytest.mark.parametrize(("call", "shape"), [("lenet", GREY), ("tf_cnn", RGB)])

@@ -18,6 +18,7 @@ MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 COUNTS = [
     ("lenet", MNIST, 10, 61_706),
     ("lenet_bn", MNIST, 10, 61_932),  # as many, less 226 biases before norms, and 2 · 226 of these
+    ("lenet_tanh", MNIST, 10, 61_706),
     ("tf_cnn", CIFAR, 10, 122_570),
     ("mlp_net", MNIST, 10, 140_106),  # 1024·128+128 + 128·64+64 + 64·10+10
     ("mlp_net(pad=0)", MNIST, 10, 109_386),
@@ -42,6 +43,7 @@ COUNTS = [
 EACH = [
     ("lenet", MNIST),
     ("lenet_bn", MNIST),
+    ("lenet_tanh", MNIST),
     ("tf_cnn", CIFAR),
     ("mlp_net", MNIST),
     ("mlp4w", MNIST),
