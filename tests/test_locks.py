@@ -48,6 +48,23 @@ def test_whether_a_lock_is_held_is_known_without_taking_it(tmp_path):
     assert not is_held(path), "who takes it is told that it cannot be locked"
 
 
+def test_asking_for_a_lock_that_is_just_let_go_leaves_no_file(tmp_path, monkeypatch):
+    path, unlink = tmp_path / "x.lock", Path.unlink
+    asked = []
+
+    def late(self: Path) -> None:
+        unlink(self)
+        monkeypatch.setattr(Path, "exists", lambda _: True)  # as it was a moment ago
+        asked.append(is_held(path))
+        monkeypatch.undo()
+
+    monkeypatch.setattr(Path, "unlink", late)
+    with held(path, ""):
+        pass
+    assert asked == [False]
+    assert not path.exists()
+
+
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
 def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch, code):
     def flock(file: int, operation: int) -> None:
