@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -111,13 +112,17 @@ def test_who_waits_is_told_once_and_gets_the_lock(tmp_path, capsys, monkeypatch)
         with held(path, "another makes it"):
             got.set()
 
-    other = threading.Thread(target=second)
+    other, told = threading.Thread(target=second), ""
     with held(path, ""):
         other.start()
-        assert not got.wait(0.5)
+        end = time.monotonic() + 60
+        while not told and time.monotonic() < end:
+            time.sleep(0.02)
+            told += capsys.readouterr().err
+        assert not got.wait(0.2)
     assert got.wait(30)
     other.join()
-    assert capsys.readouterr().err == "another makes it\n"
+    assert told + capsys.readouterr().err == "another makes it\n"
     assert not path.exists()
 
 

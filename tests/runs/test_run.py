@@ -370,17 +370,11 @@ def test_a_folder_that_was_pulled_in_part_is_trained(tmp_path, name):
     assert call("train", given[1:]) == 0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
-def test_a_stopped_run_resumes_to_the_same_bits(reference, tmp_path, python, kill):
-    changes = {"rounds": 80, "export": ["weights"], "method": "fedavg"}
-    write_json(tmp_path / "spec.json", SMALL | changes)
-    whole = reference(**changes)
-    out = tmp_path / "out"
+def stopped_by(kill: signal.Signals, call: list[str], out: Path) -> int:
+    """Start a run, send it a signal once it has two checkpoints, and return its exit code."""
     process = subprocess.Popen(
-        command(tmp_path / "spec.json", out, tmp_path),
-        stderr=subprocess.PIPE,
-        text=True,
+        call,
+        stderr=subprocess.DEVNULL,
         # In the background of a shell without job control, the tests ignore it, and all they start.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
@@ -388,7 +382,20 @@ def test_a_stopped_run_resumes_to_the_same_bits(reference, tmp_path, python, kil
     while not (out / "checkpoint.previous.safetensors").exists() and time.monotonic() < deadline:
         time.sleep(0.005)
     os.kill(process.pid, kill)
-    code = process.wait(timeout=60)
+    return process.wait(timeout=60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kill", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGUSR1])
+def test_a_stopped_run_resumes_to_the_same_bits(reference, tmp_path, python, kill):
+    changes = {"rounds": 80, "export": ["weights"], "method": "fedavg"}
+    write_json(tmp_path / "spec.json", SMALL | changes)
+    whole = reference(**changes)
+    for attempt in range(5):  # of which on a busy machine some may end before they are stopped
+        out = tmp_path / f"out{attempt}"
+        code = stopped_by(kill, command(tmp_path / "spec.json", out, tmp_path), out)
+        if not (out / "result.json").exists():
+            break
     expected = {signal.SIGKILL: -9, signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGUSR1: 138}
     assert code == expected[kill]
     assert not (out / "result.json").exists()
