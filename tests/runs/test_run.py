@@ -302,6 +302,29 @@ def test_a_column_of_numpys_numbers_is_saved_as_pythons(train, monkeypatch, tmp_
     assert {(row["count"], row["found"]) for row in table} == {("3", "1")}
 
 
+OWN = """
+from fedlogit.methods.average import Average
+class Own(Average):
+    def aggregate(self, fed, logits):
+        fed.log(größe=0.5)
+        return super().aggregate(fed, logits)
+"""
+
+
+@pytest.mark.slow
+def test_a_column_is_utf_8_whatever_the_locale(tmp_path):
+    (tmp_path / "own_column.py").write_text(OWN, encoding="utf-8")
+    write_json(tmp_path / "spec.json", SMALL | {"method": "own_column:Own"})
+    plain = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(
+        command(tmp_path / "spec.json", tmp_path / "run", tmp_path), check=False,
+        env=os.environ | plain | {"PYTHONPATH": f"{ROOT}:{tmp_path}"},
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "größe" in (tmp_path / "run/rounds.csv").read_text(encoding="utf-8").splitlines()[0]
+
+
 @pytest.mark.parametrize(("value", "kind"), [(0.5, "float"), (np.ones(2), "ndarray")])
 def test_memory_that_no_checkpoint_saves_is_refused_after_the_first_round(
     train, monkeypatch, value, kind
