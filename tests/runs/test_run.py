@@ -325,9 +325,17 @@ def test_a_column_is_utf_8_whatever_the_locale(tmp_path):
     assert "größe" in (tmp_path / "run/rounds.csv").read_text(encoding="utf-8").splitlines()[0]
 
 
-@pytest.mark.parametrize(("value", "kind"), [(0.5, "float"), (np.ones(2), "ndarray")])
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (0.5, "a float; give a tensor, which a"),
+        (np.ones(2), "a ndarray; give a tensor, which a"),
+        (torch.ones(2, dtype=torch.bfloat16), "of torch.bfloat16; give float32, or another type"),
+        (torch.ones(2).to_sparse(), "a sparse tensor; give a dense one, which a"),
+    ],
+)
 def test_memory_that_no_checkpoint_saves_is_refused_after_the_first_round(
-    train, monkeypatch, value, kind
+    train, monkeypatch, value, said
 ):
     average = methods.get(small_spec().method)
     done = []
@@ -337,7 +345,7 @@ def test_memory_that_no_checkpoint_saves_is_refused_after_the_first_round(
         fed.server_state["mine"] = value
 
     monkeypatch.setattr(type(average), "round", round_)
-    with refused(f"method average: server_state['mine'] is a {kind}; give a tensor, which a"):
+    with refused(f"method average: server_state['mine'] is {said}"):
         train(every=0)
     assert done == [1]
 
