@@ -7,6 +7,7 @@ that is free, to print once that a process waits, and to remove the file of a re
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import sys
 import time
@@ -81,15 +82,13 @@ def is_held(path: Path) -> bool:
 
     A file that cannot be locked counts as free: whoever then takes it is told why.
     """
-    if not path.exists():
-        return False
     try:
-        lock = _acquired(path, lambda _folder: None)
-    except FedlogitError:
-        return False
-    if lock is None:
+        with path.open("rb") as file:  # unlike filelock, which makes a file that has just gone
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
-    lock.release()
+    except OSError:
+        return False
     return False
 
 

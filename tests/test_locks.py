@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -46,6 +47,23 @@ def test_whether_a_lock_is_held_is_known_without_taking_it(tmp_path):
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(tmp_path / "file")
     assert not is_held(path), "who takes it is told that it cannot be locked"
+
+
+def test_asking_for_a_lock_that_is_just_let_go_leaves_no_file(tmp_path, monkeypatch):
+    path, unlink = tmp_path / "x.lock", Path.unlink
+    asked = []
+
+    def late(self: Path) -> None:
+        unlink(self)
+        monkeypatch.setattr(Path, "exists", lambda _: True)  # as it was a moment ago
+        asked.append(is_held(path))
+        monkeypatch.undo()
+
+    monkeypatch.setattr(Path, "unlink", late)
+    with held(path, ""):
+        pass
+    assert asked == [False]
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("code", [errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP])
@@ -94,13 +112,17 @@ def test_who_waits_is_told_once_and_gets_the_lock(tmp_path, capsys, monkeypatch)
         with held(path, "another makes it"):
             got.set()
 
-    other = threading.Thread(target=second)
+    other, told = threading.Thread(target=second), ""
     with held(path, ""):
         other.start()
-        assert not got.wait(0.5)
+        end = time.monotonic() + 60
+        while not told and time.monotonic() < end:
+            time.sleep(0.02)
+            told += capsys.readouterr().err
+        assert not got.wait(0.2)
     assert got.wait(30)
     other.join()
-    assert capsys.readouterr().err == "another makes it\n"
+    assert told + capsys.readouterr().err == "another makes it\n"
     assert not path.exists()
 
 

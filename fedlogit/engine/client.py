@@ -247,6 +247,11 @@ def joint_optimizer(
     joint.param_groups[0]["lr"] = clients[0].optimizer.param_groups[0]["lr"]
     for client, vector in zip(clients, vectors, strict=True):
         joint.state[vector] = client.optimizer.state[client.vector]
+    if any(state.get("momentum_buffer") is not None for state in joint.state.values()):
+        # PyTorch's SGD has all of them or none. The first step of who was absent is one from 0.
+        for vector, state in joint.state.items():
+            if state.get("momentum_buffer") is None:
+                state["momentum_buffer"] = torch.zeros_like(vector)
     return joint
 
 

@@ -39,11 +39,24 @@ def check_memory(fed: Federation) -> None:
         FedlogitError: naming what is no tensor.
     """
     for name, value in fed.server_state.items():
-        if not isinstance(value, torch.Tensor):
+        if wrong := _unsaved(value):
             raise FedlogitError(
-                f"method {fed.spec.method.name}: server_state[{name!r}] is a"
-                f" {type(value).__name__}; give a tensor, which a checkpoint can save"
+                f"method {fed.spec.method.name}: server_state[{name!r}] is {wrong}, which a"
+                " checkpoint can save"
             )
+
+
+def _unsaved(value: object) -> str:
+    """Return why a checkpoint cannot save a value, and what to give instead; "" if it can."""
+    if not isinstance(value, torch.Tensor):
+        return f"a {type(value).__name__}; give a tensor"
+    if value.layout is not torch.strided:
+        return "a sparse tensor; give a dense one"
+    try:
+        torch.empty(0, dtype=value.dtype).numpy()
+    except TypeError:
+        return f"of {value.dtype}; give float32, or another type that NumPy has"
+    return ""
 
 
 def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -> None:

@@ -74,7 +74,10 @@ def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
     """Write a row a round: columns in the order they first appear, `seconds` last."""
     seen = dict.fromkeys(key for row in rows for key in row)
     columns = [key for key in seen if key != "seconds"] + ["seconds"]
-    with write_atomic(path) as temporary, temporary.open("w", newline="") as file:
+    with (
+        write_atomic(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as file,
+    ):
         writer = csv.DictWriter(file, columns)
         writer.writeheader()
         writer.writerows(rows)

@@ -42,7 +42,7 @@ def test_numbers_are_compared_a_line_each(tmp_path):
         subprocess.run(command, cwd=root, check=True)
     for number in (0.5, 0.625):
         path.write_text(json.dumps({"table1": {"mnist": {"iid": {"uwa": {"accuracy": number}}}}}))
-        author = ("-c", "user.name=a", "-c", "user.email=a@b")
+        author = ("-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false")
         subprocess.run(["git", "add", "."], cwd=root, check=True)
         subprocess.run(["git", *author, "commit", "-qm", "numbers"], cwd=root, check=True)
     done = dvc("metrics", "diff", "HEAD~1", "--targets", str(path.relative_to(root)), cwd=root)

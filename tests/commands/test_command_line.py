@@ -125,7 +125,8 @@ def test_only_commands_can_be_called(name):
 
 
 @pytest.mark.parametrize("name", command_names())
-def test_a_commands_help_says_first_what_the_list_says(name, capsys):
+def test_a_commands_help_says_first_what_the_list_says(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")  # a narrow terminal wraps the usage
     with pytest.raises(SystemExit) as left:
         main([name, "--help"])
     assert left.value.code == 0

@@ -256,6 +256,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def test_get_stores_a_file_and_reports_a_missing_or_incomplete_one(tmp_path, monkeypatch):
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
         base = f"http://127.0.0.1:{server.server_port}/"

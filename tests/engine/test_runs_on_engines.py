@@ -66,6 +66,13 @@ def test_every_method_with_absent_clients_and_the_stacked_engine(reference, trai
     agree(reference(**given), train(engine="stacked", **given))
 
 
+def test_who_comes_late_has_its_first_momentum_beside_those_who_have_some(reference, train):
+    sgd = {"name": "sgd", "lr": 0.05, "momentum": 0.9}
+    late = {"schedule": [{"clients": [0], "since": 2}]}
+    given = {"optimizer": sgd, "participation": late, "export": ["weights"]}
+    agree(reference(**given), train(engine="stacked", **given))
+
+
 @needs_compiler
 @pytest.mark.parametrize("call", [call for call in ONE_OF_EACH if call in OTHERS])
 def test_every_method_with_absent_clients_and_compiled_perceptrons(reference, train, call):

@@ -11,11 +11,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from support.refusals import refused
 from support.small import SMALL, small_spec
 
 from fedlogit.cli import call, run_main
 from fedlogit.errors import FedlogitError
-from fedlogit.files import read_json, write_json
+from fedlogit.files import read_json, write_atomic, write_json
 from fedlogit.papers import expand, load_paper, run_dir
 from fedlogit.results.runs.run import read_run
 from fedlogit.runs.run import run_lock
@@ -139,6 +140,19 @@ def test_a_clock_that_goes_backwards_does_not_matter_to_a_run(train, tmp_path, m
     for name in ("spec.json", "rounds.csv", "result.json"):  # what is written last looks oldest
         os.utime(folder / name, (next(times),) * 2)
     assert read_run(folder, small_spec().digest()).rounds.equals(other.rounds)
+
+
+def test_a_file_that_is_written_twice_between_two_ticks_of_the_clock_is_read_again(train):
+    folder = train()
+    read_run(folder, small_spec().digest())
+    path = folder / "rounds.csv"
+    before, content = path.stat(), path.read_bytes()
+    with write_atomic(path) as temporary:
+        temporary.write_bytes(content.replace(b"0", b"1", 1))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+    with refused(f"{path} is damaged"):
+        read_run(folder, small_spec().digest())
 
 
 def test_snakemake_counts_a_run_whatever_its_time(python, tmp_path):

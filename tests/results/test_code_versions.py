@@ -17,7 +17,7 @@ HEAD = "version,commit,committed,runs,first_started,last_finished\n"
 
 
 def git(folder: Path, *command: str) -> str:
-    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     called = ["git", "-C", str(folder), *identity, *command]
     return subprocess.run(called, check=True, capture_output=True, text=True).stdout.strip()
 

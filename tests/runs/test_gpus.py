@@ -78,8 +78,12 @@ def test_each_run_takes_another_gpu_and_a_third_waits(runs, capfd):
     runs.start(), runs.start("auto")
     assert {runs.take(), runs.take()} == {"0", "1"}
     runs.start()
+    said, end = "", time.monotonic() + 60
+    while "waiting" not in said and time.monotonic() < end:
+        time.sleep(0.02)
+        said += capfd.readouterr().err
+    assert "waiting for a GPU: 0, 1 taken, runs_per_gpu = 1" in said
     assert runs.nothing()
-    assert "waiting for a GPU: 0, 1 taken, runs_per_gpu = 1" in capfd.readouterr().err
     runs.end()
     assert runs.take() in ("0", "1")
 

@@ -14,7 +14,7 @@ from fedlogit.runs.library_code import code_version, commit_facts, is_source
 
 
 def git(folder: Path, *command: str) -> str:
-    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
     called = ["git", "-C", str(folder), *identity, *command]
     return subprocess.run(called, check=True, capture_output=True, text=True).stdout.strip()
 

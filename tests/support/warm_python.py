@@ -26,6 +26,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from pkgutil import walk_packages
+from tempfile import TemporaryDirectory
 
 # What scripts and Snakemake import, beside all modules of the library, and what would else be
 # imported only when it is used.
@@ -48,21 +49,24 @@ sys.exit(int(server.recv(16) or 1))
 @contextmanager
 def warm_python(folder: Path) -> Iterator[Path]:
     """Yield the path of the program; its server ends with the context."""
-    address, program = folder / "socket", folder / "python"
+    program = folder / "python"
     environment = os.environ | {"MPLBACKEND": "agg", "OMP_WAIT_POLICY": "passive"}
-    server = subprocess.Popen(
-        [sys.executable, __file__, str(address)],
-        env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert server.stdout is not None
-    assert server.stdout.readline() == "ready\n"
-    program.write_text(CLIENT.format(python=sys.executable, address=str(address)))
-    program.chmod(0o755)
-    try:
-        yield program
-    finally:
-        server.kill()
-        server.wait()
+    # The path of a socket has at most some hundred letters, wherever temporary folders are.
+    with TemporaryDirectory(prefix="warm-python-", dir="/tmp") as short:
+        address = Path(short, "socket")
+        server = subprocess.Popen(
+            [sys.executable, __file__, str(address)],
+            env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert server.stdout is not None
+        assert server.stdout.readline() == "ready\n"
+        program.write_text(CLIENT.format(python=sys.executable, address=str(address)))
+        program.chmod(0o755)
+        try:
+            yield program
+        finally:
+            server.kill()
+            server.wait()
 
 
 def _modules(package: str) -> list[str]:

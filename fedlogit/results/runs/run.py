@@ -116,17 +116,20 @@ def read_run(folder: Path, digest: str) -> Run:
     return _read_checked(folder, digest, state)
 
 
-def _file_state(path: Path) -> tuple[int, int] | None:
-    """Return what differs when a file is written again; None if it is not there."""
+def _file_state(path: Path) -> tuple[int, int, int] | None:
+    """Return what differs when a file is written again; None if it is not there.
+
+    A file system may tell times in steps of some milliseconds. A new file is another inode.
+    """
     try:
         found = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 @lru_cache(maxsize=1 << 13)
-def _read_checked(folder: Path, digest: str, state: tuple[tuple[int, int] | None, ...]) -> Run:
+def _read_checked(folder: Path, digest: str, state: tuple[tuple[int, int, int] | None, ...]) -> Run:
     """Read and check a run whose files are in a state; see `read_run`."""
     spec = read_spec(folder)
     _refuse_other_spec(folder / layout.SPEC, digest, spec.digest())
