@@ -550,7 +550,7 @@ def test_runs_that_differ_in_an_axis_that_a_figure_cannot_show_are_refused(
 ):
     axes = {"dataset": "mnist", "partition": "iid", "method": "average"}
     runs = [make_run([0.2, 0.4], batch=n, axes=axes | {"batch": n}) for n in (1, 2)]
-    with refused(f"another axis varies within it; {plot} cannot show it"):
+    with refused(f"axis 'batch' varies (1, 2) within it; {plot} cannot show it"):
         draw(make_artefact(*runs, kind="figure", plot=plot))
 
 
