@@ -14,6 +14,7 @@ import io
 import os
 import signal
 import sys
+import sysconfig
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -135,7 +136,16 @@ def _print_unexpected(
     sys.__excepthook__(kind, error, where)
     if not issubclass(kind, MemoryError):
         line = traceback.format_exception_only(error)[0].strip().partition("\n")[0]
-        print(f"error: {_printable(line)} (unexpected; where is above)", file=sys.stderr)  # noqa: T201
+        said = f"(unexpected{_place(where)}; where is above)"
+        print(f"error: {_printable(line)} {said}", file=sys.stderr)  # noqa: T201
+
+
+def _place(where: TracebackType | None) -> str:
+    """Return the last line of ours or the user's that was running, not one of a library."""
+    libraries = tuple(sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib"))
+    frames = traceback.extract_tb(where)
+    ours = [f for f in frames if not f.filename.startswith((*libraries, "<frozen"))]
+    return f", {Path(ours[-1].filename).name} line {ours[-1].lineno}" if ours else ""
 
 
 def _replace_unprintable(stream: TextIO) -> None:

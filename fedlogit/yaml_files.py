@@ -110,6 +110,8 @@ def _hint(said: str) -> str:
         return "; indent the keys of a mapping alike, and put a text with ': ' in quotes"
     if "could not find expected ':'" in said:
         return "; write 'key: value', with a space after the colon"
+    if "cannot start any token" in said:
+        return "; indent with spaces, not tabs, and put a text that begins with '@' in quotes"
     if "parsing a flow sequence" in said:
         return "; close the list, and put a call that has a comma or brackets in quotes"
     return ""

@@ -76,7 +76,8 @@ def as_distributions(found: object, logits: torch.Tensor, who: str) -> torch.Ten
         who: The method's name, for the message.
 
     Raises:
-        FedlogitError: if it is no tensor, has another shape, or a value is negative or not finite.
+        FedlogitError: if it is no tensor, has another shape or device, or a value is negative or
+            not finite.
     """
     wanted = tuple(logits.shape[1:])
     if not isinstance(found, torch.Tensor) or tuple(found.shape) != wanted:
@@ -84,6 +85,11 @@ def as_distributions(found: object, logits: torch.Tensor, who: str) -> torch.Ten
         raise FedlogitError(
             f"method {who}: aggregate returned a {type(found).__name__}{shape}; give a tensor of"
             f" shape {wanted}"
+        )
+    if found.device != logits.device:
+        raise FedlogitError(
+            f"method {who}: aggregate returned a tensor on {found.device}; give one on"
+            f" {logits.device}, as the logits are"
         )
     if not (torch.isfinite(found) & (found >= 0)).all():
         raise FedlogitError(

@@ -67,6 +67,16 @@ class Method(Component, ABC):
     supports_partial_participation: ClassVar[bool] = False
     fixed_width: ClassVar[bool] = False
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse what a method would remember of its own: a run that resumes would not have it."""
+        if name.startswith("_"):  # pydantic's private attributes
+            super().__setattr__(name, value)
+            return
+        raise FedlogitError(
+            f"method {self.name}: self.{name} cannot be set, as a checkpoint would lack it; keep"
+            f" what is needed in a later round in fed.server_state[{name!r}], a tensor"
+        )
+
     @property
     def holdout(self) -> float:
         """Share of each client's private samples that it keeps for validation."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -80,16 +81,40 @@ def build(
 
     Raises:
         FedlogitError: as `get` does, for samples that the architecture cannot take, and for layers
-            that draw random numbers or have no rule for their first weights.
+            that draw random numbers or have no rule for their first weights; also for a network of
+            one's own that gives no logits of the classes.
     """
     config = get(call)
     config.check(shape)
     with Uninitialised():
         network = config.network(shape, classes)
     try:
+        if not isinstance(network, nn.Module):
+            raise FedlogitError(f"network returned {type(network).__name__}; give a nn.Module")
         check_deterministic(network)
         initialise(network, generator)
+        if not type(config).__module__.startswith("fedlogit.models."):
+            _check_output(network, shape, classes)
     except FedlogitError as error:
         raise FedlogitError(f"model {config.name}: {error}") from None
     config.load(network)
     return network
+
+
+def _check_output(network: nn.Module, shape: Shape, classes: int) -> None:
+    """Refuse a network, of one's own, that does not turn samples into logits of the classes."""
+    kind = torch.float32 if len(shape) == 3 else torch.int64
+    batch = torch.zeros(2, *shape, dtype=kind)
+    wanted = (2, *(shape if len(shape) == 1 else ()), classes)
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            found = copy.deepcopy(network).eval()(batch)  # the network stays as it is
+    except RuntimeError as error:
+        said = str(error).partition("\n")[0]
+        raise FedlogitError(f"takes no batch of shape {tuple(batch.shape)}: {said}") from None
+    if not isinstance(found, torch.Tensor) or tuple(found.shape) != wanted:
+        shown = tuple(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+        raise FedlogitError(
+            f"turns a batch of shape {tuple(batch.shape)} into {shown}; give logits of shape"
+            f" {wanted}"
+        )

@@ -67,6 +67,7 @@ def load_paper(name: str, folder: Path) -> Paper:
     try:
         _check_names(paper)
         _check_axes(paper)
+        _check_grids(paper)
         _check_stands_for(paper)
         _check_kinds(paper)
         _check_metrics(paper)
@@ -136,6 +137,21 @@ def _check_axes(paper: Paper) -> None:
         for name, scale in paper.scales.items():
             for axis in scale.artefacts[key].axes if key in scale.artefacts else ():
                 check_known(f"scales.{name}.artefacts.{key}.axes", axis, axes, "axis")
+
+
+def _check_grids(paper: Paper) -> None:
+    """Check that grids name what the file has, before claims and labels that rest on them."""
+    for key, entry in paper.artefacts.items():
+        for kind, known in (
+            ("dataset", paper.datasets),
+            ("partition", paper.partitions),
+            ("method", paper.methods),
+        ):
+            grids = [grid for s in paper.scales.values() for grid in grids_at(s, key, entry)]
+            for value in (value for grid in grids for value in grid.get(kind, [])):
+                name = value.partition("(")[0] if isinstance(value, str) else ""
+                if re.fullmatch(_NAME, name):  # what is no call has an error of its own
+                    check_known(f"{key}: grid", name, known, kind)
 
 
 def _check_stands_for(paper: Paper) -> None:

@@ -184,7 +184,9 @@ class Pareto(KindOptions):
 
     Attributes:
         by: The axis whose values make a panel each.
-        x: The metric across, of bytes or megabytes; bytes are drawn in MB, too.
+        x: The metric across, of bytes or megabytes; bytes are drawn in MB, too. The default is
+            TallyTrain's convention: what a client sends, and models also as it receives them, but
+            not predictions that a server sends back. ``bytes_sent`` counts one direction for all.
     """
 
     axes = ("by",)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -131,12 +132,25 @@ def refuse_mixed(frame: pd.DataFrame, axes: Sequence[str]) -> None:
         axes: What makes a cell.
 
     Raises:
-        FedlogitError: if two runs of a cell have the same seed.
+        FedlogitError: if two runs of a cell have the same seed, with the axes that differ in it.
     """
-    twice = frame[frame.duplicated([*axes, "seed"])]
+    keys = [*axes, "seed"]
+    twice = frame[frame.duplicated(keys, keep=False)]
     if len(twice):
-        cell = ", ".join(f"{key}={twice.iloc[0][key]}" for key in [*axes, "seed"])
-        raise FedlogitError(f"two runs share the cell {cell}: another axis varies within it")
+        alike = next(runs for _, runs in twice.groupby(keys, sort=False, dropna=False))
+        cell = ", ".join(f"{key}={alike.iloc[0][key]}" for key in keys)
+        raise FedlogitError(f"two runs share the cell {cell}: {_differing(alike)} within it")
+
+
+def _differing(runs: pd.DataFrame) -> str:
+    """Return which axes vary, and how: ``axis 'dataset' varies (digits, mnist)``."""
+    places = [json.loads(place) for place in runs.get("cell", ())]
+    found = {}
+    for axis in dict.fromkeys(axis for place in places for axis in place):
+        values = dict.fromkeys(str(scalar(place.get(axis))) for place in places)
+        if len(values) > 1:
+            found[axis] = f"axis {axis!r} varies ({', '.join(values)})"
+    return " and ".join(found.values()) or "another axis varies"
 
 
 def axis_value_matches(values: pd.Series, wanted: Iterable[object]) -> pd.Series:

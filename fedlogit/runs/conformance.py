@@ -170,7 +170,8 @@ def _finishes(whole: Path) -> Finding:
 def _repeats(runs: _Runs, whole: Path) -> Finding:
     _seed_global_generators(1)
     wrong = exact_difference(whole, runs.make("again"))
-    hint = f"{wrong}; draw random numbers from fedlogit.rng" if wrong else ""
+    usual = "draw random numbers from fedlogit.rng, and keep state in fed.server_state alone"
+    hint = f"{wrong}; {usual}" if wrong else ""
     return Finding("a second run has the same bits, whatever global generators are seeded", hint)
 
 
@@ -203,10 +204,11 @@ def _engines(runs: _Runs, whole: Path) -> Finding:
 
 def _sends(runs: _Runs, whole: Path) -> Finding:
     check = "what clients send is counted"
+    if total_bytes(whole).get("bytes_up"):
+        return Finding(check)
     if not runs.method.needs_public:
         return Finding(check, skipped="the method need not send anything")
-    nothing = "clients send nothing; what they send goes through fed.uplink"
-    return Finding(check, "" if total_bytes(whole).get("bytes_up") else nothing)
+    return Finding(check, "clients send nothing; what they send goes through fed.uplink")
 
 
 def _counts(runs: _Runs, whole: Path) -> Finding:

@@ -125,6 +125,7 @@ def test_what_is_no_distribution_is_refused(found, said):
     [
         (None, "aggregate returned a NoneType; give a tensor of shape (7, 4)"),
         (torch.ones(7, 3), "aggregate returned a Tensor of shape (7, 3); give a tensor"),
+        (torch.ones(7, 4, device="meta"), "a tensor on meta; give one on cpu, as the logits are"),
         (torch.full((7, 4), torch.nan), "negative or not finite"),
         (LOGITS[0], "negative or not finite, and no distributions; take a softmax of logits"),
     ],

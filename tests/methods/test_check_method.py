@@ -92,6 +92,22 @@ def test_what_is_sent_past_the_ledger_is_found(outside):
     assert "FAILED   what clients send is counted: clients send nothing" in done.stdout
 
 
+def test_a_method_that_need_not_send_anything_but_does_is_told_that_it_is_counted():
+    said = script("check_method", "fedavg").stdout
+    assert "ok       what clients send is counted\n" in said
+
+
+def test_what_a_method_keeps_on_itself_is_refused_with_where_it_belongs(outside):
+    kept = "        self.before = logits\n"
+    done = outside(RIGHT.replace(AGGREGATE, kept + AGGREGATE), "forgetful")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "error: method median: self.before cannot be set, as a checkpoint would lack it; keep what"
+        " is needed in a later round in fed.server_state['before'], a tensor"
+    )
+    assert "Traceback" not in done.stderr
+
+
 def test_what_a_method_packs_itself_is_found_where_it_should_be_rounded(outside):
     code = RIGHT + (
         "\n    def round(self, fed, r):\n"

@@ -136,3 +136,28 @@ def test_a_package_that_cannot_be_imported_says_why(monkeypatch):
         lacking = ModuleNotFoundError(f"No module named {name!r}", name=name)
         with pytest.raises(ModuleNotFoundError, match=name):
             missing_package(lacking, "a model", "pip install torchvision", "torchvision")
+
+
+@pytest.mark.parametrize(
+    ("layers", "said"),
+    [
+        ([nn.Flatten(), nn.Linear(64, 11)], "into (2, 11); give logits of shape (2, 10)"),
+        ([nn.Linear(8, 10)], "into (2, 1, 8, 10); give logits of shape (2, 10)"),
+        ([nn.Flatten(), nn.Linear(63, 10)], "takes no batch of shape (2, 1, 8, 8): "),
+        (None, "model own: network returned NoneType; give a nn.Module"),
+    ],
+)
+def test_an_own_network_that_gives_no_logits_of_the_classes_is_refused(monkeypatch, layers, said):
+    class Own(ModelConfig):
+        """A model of one's own."""
+
+        def network(self, shape, classes):
+            return layers and nn.Sequential(*layers)
+
+    module = ModuleType("own_models")
+    module.Own = Own
+    monkeypatch.setitem(sys.modules, "own_models", module)
+    with pytest.raises(FedlogitError) as error:
+        network("own_models:Own", (1, 8, 8))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)

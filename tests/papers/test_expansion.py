@@ -571,6 +571,24 @@ def test_misspelt_cells_name_the_nearest(tmp_path, axis, value, said):
         specs(tmp_path, data)
 
 
+def test_a_misspelt_cell_is_named_before_the_claims_and_labels_that_it_leaves_without_a_value(
+    tmp_path,
+):
+    data = small()
+    data["claims"] = {
+        "c": {
+            "text": "UWA is better",
+            "from": "t",
+            "test": "greater",
+            "options": {"left": {"method": "uwa"}, "right": {"method": "average"}},
+        }
+    }
+    load(tmp_path, data)
+    data["tables"]["t"]["grid"][0]["method"] = ["average", "uwaa"]
+    with refused("small.yaml: t: grid: unknown method 'uwaa'; did you mean 'uwa'?"):
+        load(tmp_path, data)
+
+
 @pytest.mark.parametrize(
     ("axes", "said"),
     [
@@ -597,6 +615,7 @@ def test_a_grid_that_lacks_an_axis_says_which(tmp_path, axes, said):
         ("a: 1\n b: 2\n", "at line 2, column 3; indent the keys of a mapping alike, and put"),
         ("a: 1\nb:2\nc: 3\n", "at line 3, column 1; write 'key: value', with a space after"),
         ("a: [mlp(hidden=[16])]\n", "; close the list, and put a call that has a comma or"),
+        ("a:\n\tb: 1\n", "at line 2, column 1; indent with spaces, not tabs, and put a text that"),
         ("a: 1\nb: 2\na: 3\n", "x.yaml: key 'a' is given twice: at lines 1 and 3"),
     ],
 )

@@ -213,7 +213,11 @@ def test_summarise_gives_mean_sample_deviation_and_counts(make_run, make_artefac
 
 def test_summarise_refuses_a_cell_within_which_something_else_varies(make_run, make_artefact):
     artefact = make_artefact(make_run(), make_run(partition="iid"))
-    with pytest.raises(FedlogitError, match="two runs share the cell method=average, seed=0"):
+    wanted = (
+        r"two runs share the cell method=average, seed=0:"
+        r" axis 'partition' varies \(k_classes\(2\), iid\) within it"
+    )
+    with pytest.raises(FedlogitError, match=wanted):
         summarise(collect(artefact), ["method"], "accuracy")
     with pytest.raises(FedlogitError, match="did you mean 'partition'"):
         summarise(collect(artefact), ["partitions"], "accuracy")

@@ -12,7 +12,7 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
 from fedlogit.results.analyses.contribution import ContributionsBesideShapley
 from fedlogit.results.figures import draw, figure_names, write_figure
-from fedlogit.results.figures._panels import in_per_cent
+from fedlogit.results.figures._panels import in_per_cent, wrapped_labels
 from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged_partitions
 from fedlogit.results.figures.accuracy_by_round import last_third
 from fedlogit.results.figures.aggregation_weights import mean_weights
@@ -441,6 +441,26 @@ def test_the_figure_of_ranks_says_what_a_bar_joins(figure):
     )
 
 
+def test_the_figure_of_ranks_names_what_makes_its_cells_and_numbers_few_ranks(
+    make_run, make_artefact
+):
+    axes = [{"dataset": "mnist", "partition": "iid", "method": m} for m in ("average", "uwa")]
+    runs = [make_run([0.5 + i / 10], seed=s, axes=a) for i, a in enumerate(axes) for s in (0, 1)]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="critical_difference"))
+    assert "2 cells of partition and seed" in " ".join(texts(drawn).split())
+    assert drawn.axes[0].get_xticks().tolist() == [1, 2]
+    other = [a | {"dataset": "digits"} for a in axes]
+    runs += [make_run([0.5], seed=s, dataset="digits", axes=a) for a in other for s in (0, 1)]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="critical_difference"))
+    assert "4 cells of data set, partition and seed" in " ".join(texts(drawn).split())
+
+
+def test_a_long_word_below_a_tick_is_broken_before_its_bracket(make_run, make_artefact):
+    labels = {"dir(0.5)": "Dirichlet(0.5)", "dir": "Dir(0.5)", "few": "Up to 6 classes"}
+    found = wrapped_labels(make_artefact(make_run(), labels=labels), labels)
+    assert found == ["Dirichlet\n(0.5)", "Dir(0.5)", "Up to 6\nclasses"]
+
+
 def test_public_needs_one_axis(figure):
     with pytest.raises(FedlogitError, match="option x = 'publik' is no axis"):
         draw(figure("accuracy_by_public", options={"x": "publik"}))
@@ -550,7 +570,7 @@ def test_runs_that_differ_in_an_axis_that_a_figure_cannot_show_are_refused(
 ):
     axes = {"dataset": "mnist", "partition": "iid", "method": "average"}
     runs = [make_run([0.2, 0.4], batch=n, axes=axes | {"batch": n}) for n in (1, 2)]
-    with refused(f"another axis varies within it; {plot} cannot show it"):
+    with refused(f"axis 'batch' varies (1, 2) within it; {plot} cannot show it"):
         draw(make_artefact(*runs, kind="figure", plot=plot))
 
 

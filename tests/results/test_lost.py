@@ -117,6 +117,16 @@ def test_bad_input_is_one_clear_line(make_tested, table):
         found(table(make_tested(0.5), make_tested(0.5, batch=7)))
 
 
+def test_what_cannot_be_stands_in_its_row_where_the_grid_has_no_partition(make_tested, table):
+    axes = {"dataset": "mnist", "method": "average", "participation": 0.5}
+    unable = {"before": 1, "axes": axes, "why": "has a reason"}
+    row = found(table(make_tested(0.5), cannot=[unable])).loc[("average", "Half")]
+    assert (row["partition"], row["cannot"], row["n"]) == ("k_classes(2)", "has a reason", 0)
+    unable["axes"] = axes | {"method": "uwa"}  # which has no run at all
+    row = found(table(make_tested(0.5), cannot=[unable])).loc[("uwa", "Half")]
+    assert row["partition"] == "k_classes(2)"
+
+
 def test_a_plain_table_says_cannot_in_its_place_and_not_nothing(make_run, make_artefact, tmp_path):
     axes = {"dataset": "mnist", "partition": "k_classes(5)", "method": "average"}
     unable = {"before": 1, "axes": axes, "why": "has a reason"}

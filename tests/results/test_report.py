@@ -15,7 +15,7 @@ from fedlogit.results.pages.report import find_pages, write_report
 from fedlogit.results.record.counts import OUTCOMES
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import cell_of_run
-from fedlogit.results.verdicts.published import read_reference
+from fedlogit.results.verdicts.published import nothing_published, read_reference
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS
 
 NUMBER = re.compile(r'<a href="#([^"]+)">(0\.\d+)[^<]*</a>')
@@ -68,6 +68,24 @@ def test_tables_that_nobody_ran_are_left_out_of_the_page(page, tmp_path, make_ar
     assert write_page([unrun, made], tmp_path, out).read_text() == text
     with refused("no table or figure of who_to_trust at scale quick has runs"):
         write_page([unrun], tmp_path, out)
+
+
+@pytest.mark.parametrize(
+    ("scale", "published", "own"),
+    [
+        ("paper", "Full size: numbers are judged against the published ones.", "Full size."),
+        ("quick", "are not comparable with the published ones.", "which effects are strong."),
+    ],
+)
+def test_a_study_without_published_numbers_is_not_compared_with_them(
+    page, tmp_path, scale, published, own
+):
+    made, text = page(scale)
+    assert f"{published}</p>" in text
+    write_summary([made], nothing_published(), tmp_path / "summary/who_to_trust" / scale)
+    text = write_page([made], tmp_path, tmp_path / "own.html").read_text()
+    assert f"{own}</p>" in text
+    assert "published ones" not in text
 
 
 def test_a_number_beside_the_papers_leads_to_its_runs_too(page):

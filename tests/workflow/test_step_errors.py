@@ -95,7 +95,12 @@ def test_that_frozen_leaves_out_what_trains_is_said(target):
 @pytest.mark.parametrize(
     ("raised", "last"),
     [
-        ("KeyError('a')", "error: KeyError: 'a' (unexpected; where is above)"),
+        ("KeyError('a')", "error: KeyError: 'a' (unexpected, <string> line 2; where is above)"),
+        (
+            "StopIteration(__import__('fractions').Fraction('c'))",
+            "error: ValueError: Invalid"
+            " literal for Fraction: 'c' (unexpected, <string> line 2; where is above)",
+        ),
         ("MemoryError()", "MemoryError"),
     ],
 )

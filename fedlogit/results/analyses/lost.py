@@ -79,7 +79,8 @@ def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
     )
     rows = means.assign(cannot="").reset_index().to_dict("records")
     lacking = [
-        _place(artefact, options, unable.axes) | {"n": 0, "diverged": 0, "cannot": unable.why}
+        _place(artefact, options, _off_the_grid(runs, unable.axes) | unable.axes)
+        | {"n": 0, "diverged": 0, "cannot": unable.why}
         for unable in artefact.cannot
     ]
     return _in_order(artefact, options, pd.DataFrame([*rows, *lacking]))
@@ -90,6 +91,16 @@ def _placed_runs(artefact: Artefact, options: Lost) -> Iterator[dict[str, Any]]:
     for ref, run in gather(artefact):
         axes = {"dataset": run.spec.dataset, "partition": run.spec.partition.name} | ref.axes
         yield _place(artefact, options, axes) | {"seed": run.spec.seed, "run": run}
+
+
+def _off_the_grid(runs: pd.DataFrame, axes: dict[str, Any]) -> dict[str, Any]:
+    """Return what a cell without a run has where the grid has no such axis: its method's runs do.
+
+    A method without any run has what the others have.
+    """
+    of_method = runs[runs["method"] == axes["method"]]
+    first = (of_method if len(of_method) else runs).iloc[0]
+    return {key: first[key] for key in ("dataset", "partition")}
 
 
 def _place(artefact: Artefact, options: Lost, axes: dict[str, Any]) -> dict[str, Any]:

@@ -142,7 +142,13 @@ def name_axes(grid: np.ndarray, drawn: Sequence[Axes], x: str, y: str = "") -> N
 
 def wrapped_labels(artefact: Artefact, names: Iterable[str]) -> list[str]:
     """Return labels of ticks side by side, in lines so short that neighbours do not touch."""
-    return [textwrap.fill(artefact.label(name), _TICK) for name in names]
+    return [textwrap.fill(_breakable(artefact.label(name)), _TICK) for name in names]
+
+
+def _breakable(label: str) -> str:
+    """Return a label in which words too long for a line break before a bracket, not anywhere."""
+    words = (word.replace("(", " (") if len(word) > _TICK else word for word in label.split(" "))
+    return " ".join(words)
 
 
 def format_axis(axis: Axis, metric: str) -> None:

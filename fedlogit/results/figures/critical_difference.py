@@ -31,14 +31,18 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     rows = len(found.ranks)
     figure, grid = new_figure(panel=(6.6, 0.27 * rows + 0.6))
     _panel(grid[0, 0], artefact, found)
-    title(figure, artefact, frame, *_notes(artefact, found, left_out))
+    one_dataset = frame["dataset"].nunique() == 1
+    title(figure, artefact, frame, *_notes(artefact, found, left_out, one_dataset=one_dataset))
     return figure
 
 
-def _notes(artefact: Artefact, found: Ranking, left_out: list[str]) -> list[str]:
+def _notes(
+    artefact: Artefact, found: Ranking, left_out: list[str], *, one_dataset: bool
+) -> list[str]:
     """Return what the subtitle says of the tests, and of methods without a rank."""
+    places = "partition" if one_dataset else "data set, partition"
     parts = [
-        f"{found.n} cells of partition and seed",
+        f"{found.n} cells of {places} and seed",
         "a bar joins neighbours of which no two differ",
         found.friedman(),
     ]
@@ -60,13 +64,15 @@ def _panel(axes: Axes, artefact: Artefact, found: Ranking) -> None:
             f"{rank:.1f}", (rank, row), (6, 0), textcoords="offset points", va="center",
             fontsize=8.5,
         )  # fmt: skip
-    right = len(found.ranks) + 1.6
+    rows = len(found.ranks)
+    right = rows + 1.6
     for place, (first, last) in enumerate(found.cliques):
         x = right + 0.45 * place
         axes.plot([x, x], [first - 0.25, last + 0.25], color=INK, lw=2.2, solid_capstyle="butt")
     axes.set_xlim(1, right + 0.45 * max(len(found.cliques), 1))
     axes.set_ylim(len(found.ranks) - 0.4, -0.6)
     axes.set_yticks(range(len(found.ranks)), [artefact.label(m) for m in found.ranks.index])
-    axes.set_xticks([x for x in (1, 5, 10, 15, 20) if x <= len(found.ranks)])
+    ticks = range(1, 10) if rows < 10 else (1, 5, 10, 15, 20)
+    axes.set_xticks([x for x in ticks if x <= rows])
     axes.set_xlabel(f"Average rank by {metric_label(artefact.metric)} (1 is best)")
     axes.grid(visible=False, axis="y")
