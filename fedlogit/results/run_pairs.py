@@ -49,6 +49,8 @@ class Pair:
     def same_data(self) -> bool:
         """Return whether both had the same data set, divided in the same way."""
         one, other = (run.result.provenance for run in (self.one, self.other))
+        if one.normalised_by and other.normalised_by and one.normalised_by != other.normalised_by:
+            return False
         return all(getattr(one, key) == getattr(other, key) for key in _DATA)
 
 

@@ -108,6 +108,7 @@ class Provenance:
             **_commit_facts(),
             **({"own_code": own} if (own := external_code(spec.model_dump(mode="json"))) else {}),
             "dataset_digest": dataset.digest,
+            **({"normalised_by": _normalisation(dataset)} if dataset.mean else {}),
             "dataset_note": dataset.note,
             **({"tokenizer_digest": dataset.tokenizer} if dataset.tokenizer else {}),
             **({"probes_digest": dataset.probes_digest} if dataset.probes_digest else {}),
@@ -153,6 +154,11 @@ class Provenance:
         if self._device.type == "cuda":
             return torch.cuda.max_memory_allocated(self._device)
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _normalisation(dataset: Dataset) -> dict[str, list[float]]:
+    """Return what images are normalised by: it is in the card, neither in the spec nor the data."""
+    return {"mean": list(dataset.mean), "std": list(dataset.std)}
 
 
 def _versions(spec: RunSpec) -> dict[str, str]:

@@ -75,6 +75,7 @@ def _go(digits, folder, seed=0, **facts) -> None:
         ({"seed": 1}, "split_digest "),
         ({"digest": "0" * 64}, " -> 000000000000…"),
         ({"tokenizer": "another"}, "tokenizer_digest none -> another"),
+        ({"mean": (0.25,)}, "normalised_by "),
         ({"note": "another"}, "-> another"),
     ],
 )

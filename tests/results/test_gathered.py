@@ -39,6 +39,15 @@ def test_a_table_of_methods_that_saw_different_data_is_refused(
     assert all(run.dir.name in str(error.value) for run in runs)
 
 
+def test_runs_whose_images_were_normalised_otherwise_are_not_compared(saw, make_artefact):
+    one, other = ({"normalised_by": {"mean": [mean], "std": [0.5]}} for mean in (0.5, 0.25))
+    first, unknown = saw(one), saw({}, method="meta_model")
+    assert len(gather(make_artefact(first, unknown))) == 2
+    assert len(gather(make_artefact(first, saw(other, dataset="digits")))) == 2
+    with pytest.raises(DataError, match="saw different data: their normalisations differ"):
+        gather(make_artefact(first, unknown, saw(other, method="uwa")))
+
+
 def test_other_divisions_of_the_same_data_are_no_difference(saw, make_artefact):
     digests = {"dataset_digest": "a", "split_digest": "a"}
     runs = [saw(digests), saw(digests | {"split_digest": "b"}, partition="k_classes(5)")]

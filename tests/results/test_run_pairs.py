@@ -110,6 +110,15 @@ def test_other_data_fail(both, capsys):
     assert out.splitlines()[4].split()[-1] == "differ"
 
 
+def test_other_normalisations_fail_where_both_are_known(both, capsys, tmp_path):
+    one, other, change = both
+    change(normalised_by={"mean": [0.5], "std": [0.5]})
+    assert _diff(capsys, one, other)[0] == 0  # older results do not have theirs
+    older = shutil.copytree(other, tmp_path / "normalised")
+    change(normalised_by={"mean": [0.25], "std": [0.5]})
+    assert _diff(capsys, older, other)[0] == 1
+
+
 def test_runs_in_one_folder_alone_are_left_out(both, make_run, capsys):
     one, other, _ = both
     make_run(seed=7)
@@ -147,12 +156,12 @@ def test_what_the_docs_say_of_runs_on_another_cpu_is_in_their_table():
 
 def test_what_the_docs_say_of_average_on_mnist_is_in_its_table():
     found = pd.read_csv(ROOT / "results/trained_again_average.csv")
-    apart, again = 100 * found["difference"].abs(), 100 * found["second"]
+    gained, again = 100 * found["difference"], 100 * found["second"]
     page, findings = (
         " ".join((ROOT / "docs" / name).read_text().split())
         for name in ("randomness.md", "findings.md")
     )
-    assert "differs by {:.1f}, {:.1f} and {:.1f} points.".format(*apart) in page
+    assert "is higher by {:.1f}, {:.1f} and {:.1f} points.".format(*gained) in page
     assert "they have {:.1f}, {:.1f} and {:.1f} instead of".format(*again) in findings
     assert found["same_data"].all()
     assert (found["first_device"] != found["second_device"]).all()

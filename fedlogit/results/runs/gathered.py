@@ -57,6 +57,8 @@ def _digests_seen(run: Run) -> Iterator[tuple[str, str, str]]:
     spec, source = run.spec, run.result.provenance
     other = spec.public.dataset if spec.public else None
     yield "data sets", spec.dataset, source.dataset_digest
+    if source.normalised_by:
+        yield "normalisations", spec.dataset, json.dumps(source.normalised_by, sort_keys=True)
     if source.tokenizer_digest:
         yield "tokens", f"{spec.dataset} {spec.text}", source.tokenizer_digest
     if source.probes_digest:

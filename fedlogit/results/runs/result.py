@@ -58,6 +58,7 @@ class Provenance(Recorded):
     command: Line = ""
     torch: Text = ""  # its version
     peak_memory_bytes: Count = 0
+    normalised_by: dict[Text, list[float]] = Field(default_factory=dict)  # older ones lack it
     dataset_digest: Text  # this and the next three: of what the run saw
     split_digest: Text
     tokenizer_digest: Text = ""  # of a run on text
