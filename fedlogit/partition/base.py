@@ -103,6 +103,8 @@ class Partition(Component):
             if len(part) == 0:
                 raise self._empty(client, clients)
         self._check_shared(parts)
+        if not type(self).__module__.startswith("fedlogit."):
+            self._check_repeated(parts, self.divide(labels, clients, classes, seed, groups))
         return [np.sort(np.asarray(part, dtype=np.int64)) for part in parts]
 
     def _check_indices(self, parts: list[np.ndarray], clients: int, samples: int) -> None:
@@ -142,6 +144,14 @@ class Partition(Component):
             raise FedlogitError(
                 f"partition {self} gives a sample to two clients; give it to one, or set the"
                 " class's disjoint = False"
+            )
+
+    def _check_repeated(self, parts: list[np.ndarray], again: list[np.ndarray]) -> None:
+        """Refuse, of a partition of one's own, what no seed decides: a second call has to agree."""
+        if not all(map(np.array_equal, parts, again)):
+            raise FedlogitError(
+                f"partition {self} divides otherwise when it is called again with the same seed;"
+                " draw random numbers only from fedlogit.rng.rng(seed, 'partition')"
             )
 
     def notes(self, labels: np.ndarray, parts: list[np.ndarray]) -> tuple[str, ...]:

@@ -304,6 +304,18 @@ def test_samples_that_are_shared_or_held_twice_must_be_declared(twice, said):
     assert sum(map(len, parts)) == len(LABELS) + 1
 
 
+@pytest.mark.parametrize("draw", [np.random.permutation, np.random.default_rng().permutation])
+def test_an_own_partition_that_no_seed_decides_is_refused(draw):
+    class Chance(Partition):
+        name: ClassVar[str] = "chance"
+
+        def divide(self, labels, clients, classes, seed, groups):
+            return np.array_split(draw(len(labels)), clients)
+
+    with pytest.raises(FedlogitError, match="otherwise when it is called again with the same seed"):
+        Chance().split(LABELS, 3, 4, 0)
+
+
 def test_parts_are_64_bit_whatever_a_partition_divides_into():
     class Narrow(Partition):
         name: ClassVar[str] = "narrow"
