@@ -184,16 +184,16 @@ class Pareto(KindOptions):
 
     Attributes:
         by: The axis whose values make a panel each.
-        x: The metric across, of bytes or megabytes; bytes are drawn in MB, too. The default is
-            TallyTrain's convention: what a client sends, and models also as it receives them, but
-            not predictions that a server sends back. ``bytes_sent`` counts one direction for all.
+        x: The metric across, of bytes or megabytes; bytes are drawn in MB, too. The default counts
+            what a client sends, for all methods. ``payload_megabytes`` is TallyTrain's convention:
+            models also as they are received, but predictions not.
     """
 
     axes = ("by",)
     metrics_in = ("x",)
 
     by: str = "dataset"
-    x: str = "payload_megabytes"
+    x: str = "bytes_sent"
 
 
 class PeerBands(KindOptions):
