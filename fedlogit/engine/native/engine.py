@@ -15,14 +15,13 @@ from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.loop import LoopEngine
 from fedlogit.engine.native import mlp
 from fedlogit.engine.native.compiler import Compiled, load
-from fedlogit.engine.native.lenet import train_lenet
+from fedlogit.engine.native.lenet import TRAIN, train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
-from fedlogit.engine.native.passes import LENET, LENET_BN, TF_CNN
+from fedlogit.engine.native.passes import LENET, LENET_BN, LENET_TANH, TF_CNN
 from fedlogit.engine.task import ClientTask, checked_mean
 from fedlogit.engine.transforms import scale_and_shift
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import FedlogitError
-from fedlogit.models.lenet import LenetNetwork
 from fedlogit.models.mlp import MlpNetwork
 
 __all__ = ["PERCEPTRONS", "NativeEngine"]
@@ -30,7 +29,8 @@ __all__ = ["PERCEPTRONS", "NativeEngine"]
 PERCEPTRONS = ("mlp", "mlp_net", "mlp4w")
 # What trains in one call: of a task, its data, the run's threads, and samples in order of training.
 _Train = Callable[[ClientTask, DeviceData, WorkerPool, tuple[torch.Tensor, ...]], float]
-_PASSES = {passes.network: passes for passes in (LENET, LENET_BN, TF_CNN)}
+_PASSES = {passes.network: passes for passes in (LENET, LENET_BN, LENET_TANH, TF_CNN)}
+_NETWORKS = ", ".join(passes.model for passes in _PASSES.values())
 _FUNCTIONS: dict[str, Compiled] = dict.fromkeys(PERCEPTRONS, mlp.TRAIN) | {
     passes.model: passes.forward for passes in _PASSES.values()
 }
@@ -49,8 +49,7 @@ class NativeEngine(LoopEngine):
         """Return the first setting that compiled code has no way to do, and what it should be."""
         needs = {
             "device = cpu": workload.device == "cpu",
-            "models = lenet, lenet_bn, tf_cnn, or perceptrons such as mlp_net": workload.model
-            in _FUNCTIONS,
+            f"models = {_NETWORKS}, or perceptrons such as mlp_net": workload.model in _FUNCTIONS,
             "precision = f32": workload.precision == "f32",
         }
         if workload.model in PERCEPTRONS:
@@ -89,7 +88,7 @@ class NativeEngine(LoopEngine):
         match task.client.model:
             case MlpNetwork() if task.augment is None and _is_plain(task, "sgd"):
                 return self._at_once(task, _perceptron)
-            case LenetNetwork() if _is_plain(task, "adam"):
+            case model if type(model) in TRAIN and _is_plain(task, "adam"):
                 return self._at_once(task, _lenet)
             case _:
                 return super().run(task)
@@ -148,6 +147,7 @@ def _lenet(
     scale, shift = scale_and_shift(data.mean, data.std)
     crops = [drawn for drawn in task.crops(data.device) if drawn is not None]
     total = train_lenet(
+        type(client.model),
         client.vector.data,
         (state["exp_avg"], state["exp_avg_sq"]),
         *order,

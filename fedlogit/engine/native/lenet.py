@@ -1,4 +1,4 @@
-"""LeNet with Adam, a whole task in one call: the wrapper of ``lenet.cpp``."""
+"""LeNet with Adam, a whole task in one call: the wrapper of ``lenet.h``."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ import ctypes
 from collections.abc import Sequence
 
 import torch
+from torch import nn
 
 from fedlogit.engine.native.compiler import Compiled
 from fedlogit.engine.transforms import CROP_PADDING
+from fedlogit.models.lenet import LenetNetwork, LenetTanhNetwork
 
 __all__ = ["TRAIN", "train_lenet"]
 
 _POINTER, _INT, _INT64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
 _DOUBLE, _FLOAT, _FLOATS = ctypes.c_double, ctypes.c_float, ctypes.POINTER(ctypes.c_float)
-TRAIN = Compiled(
-    "lenet", "fedlogit_lenet_train",
-    (*[_POINTER] * 4, *[_INT] * 3, *[_POINTER] * 3, _INT, _FLOAT, _POINTER, _INT64,
-     _POINTER, _INT, *[_FLOATS] * 2, *[_DOUBLE] * 4, _INT64, ctypes.POINTER(_INT)),
-    _DOUBLE,
+_ARGUMENTS = (
+    *[_POINTER] * 4, *[_INT] * 3, *[_POINTER] * 3, _INT, _FLOAT, _POINTER, _INT64,
+    _POINTER, _INT, *[_FLOATS] * 2, *[_DOUBLE] * 4, _INT64, ctypes.POINTER(_INT),
 )  # fmt: skip
+TRAIN: dict[type[nn.Module], Compiled] = {
+    network: Compiled(source, f"fedlogit_{source}_train", _ARGUMENTS, _DOUBLE)
+    for network, source in ((LenetNetwork, "lenet"), (LenetTanhNetwork, "lenet_tanh"))
+}
+"""Of each form of LeNet, the function that trains it."""
 
 
 def train_lenet(
+    network: type[nn.Module],
     vector: torch.Tensor,
     moments: tuple[torch.Tensor, torch.Tensor],
     images: torch.Tensor,
@@ -42,6 +48,7 @@ def train_lenet(
     """Train LeNet on a sequence of minibatches, in place; return the summed loss.
 
     Args:
+        network: Which form of it, a class that `TRAIN` has.
         vector: Flat parameters, float32, updated.
         moments: Adam's two, as `vector`, updated.
         images: uint8 (n, channels, height, width).
@@ -64,7 +71,7 @@ def train_lenet(
     assert len(vector) == len(moments[0]) == len(moments[1])
     assert crops is None or (crops.is_contiguous() and crops.shape == (3, len(rows)))
     constants = [(ctypes.c_float * images.shape[1])(*values) for values in (scale, shift)]
-    return TRAIN(
+    return TRAIN[network](
         *(a.data_ptr() for a in before), *images.shape[1:], *(a.data_ptr() for a in after),
         distributions.shape[1], temperature, ends.data_ptr(), len(ends),
         None if crops is None else crops.data_ptr(), CROP_PADDING, *constants, *adam, steps,

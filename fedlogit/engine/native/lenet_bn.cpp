@@ -21,7 +21,7 @@
 namespace {
 
 constexpr int C1 = 6, C2 = 16, F1 = 120, F2 = 84, K = 5, TAPS = K * K, RIM = 2;
-// Channels at a time, as in lenet.cpp.
+// Channels at a time, as in lenet.h.
 constexpr int J1 = MANY_REGISTERS ? 6 : 2, J2 = MANY_REGISTERS ? 4 : 2;
 constexpr int SUMS1 = MANY_REGISTERS ? 3 : 2, SUMS2 = J2;
 constexpr double EPSILON = 1e-5;

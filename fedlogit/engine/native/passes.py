@@ -11,9 +11,9 @@ from torch.autograd.function import once_differentiable
 
 from fedlogit.engine.native.compiler import Compiled
 from fedlogit.models.cnn import TfCnnNetwork
-from fedlogit.models.lenet import LenetBnNetwork, LenetNetwork
+from fedlogit.models.lenet import LenetBnNetwork, LenetNetwork, LenetTanhNetwork
 
-__all__ = ["LENET", "LENET_BN", "TF_CNN", "Passes"]
+__all__ = ["LENET", "LENET_BN", "LENET_TANH", "TF_CNN", "Passes"]
 
 _POINTER, _INT, _INT64 = ctypes.c_void_p, ctypes.c_int, ctypes.c_int64
 _SIZES = (_INT64, *[_INT] * 4)  # samples, channels, height, width, classes
@@ -90,6 +90,8 @@ class _Logits(torch.autograd.Function):
 
 
 LENET = Passes("lenet", LenetNetwork)
+"""Of images with height and width of at least 12."""
+LENET_TANH = Passes("lenet_tanh", LenetTanhNetwork)
 """Of images with height and width of at least 12."""
 TF_CNN = Passes("tf_cnn", TfCnnNetwork)
 """Of images with height and width of at least 18."""

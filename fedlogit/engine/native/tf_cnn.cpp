@@ -1,6 +1,6 @@
 // CELM's CNN on the CPU: logits of a minibatch, and the gradients of its parameters.
 //
-// L samples share a vector register ("batch innermost"), as in lenet.cpp: every layer is a sum of
+// L samples share a vector register ("batch innermost"), as in lenet.h: every layer is a sum of
 // vector x scalar products, pools and ReLU cost next to nothing, and what a pool drops at an odd
 // edge is never computed. A way forward keeps its activations for the way back.
 //
@@ -163,14 +163,14 @@ void backward(const Shape &s, const float *p, int64_t n, const float *kept, cons
 
     for (int o = 0; o < C2; ++o)
       grad[s.b2 + o] +=
-          sum(sum_of_winners(&g2[o * s.a2.size()], b.at2 + o * s.a2.size(), s.a2.size()));
+          sum(sum_before(&g2[o * s.a2.size()], b.at2 + o * s.a2.size(), s.a2.size()));
     back2.add(g2.get(), b.at2, b.a1, k, g1.get());
 
     for (int o = 0; o < C1; o += J) {  // so few that the second cache holds them
       for (int j = 0; j < J; ++j) {
         const V *g = &g1[(o + j) * s.a1.size()];
         const Won *at = b.at1 + (o + j) * s.a1.size();
-        grad[s.b1 + o + j] += sum(sum_of_winners(g, at, s.a1.size()));
+        grad[s.b1 + o + j] += sum(sum_before(g, at, s.a1.size()));
         unpool(g, at, s.a1, &g1z[j * z1.size()], z1.width);
       }
       weight_sums<K, J>(g1z.get(), J, z1.width, z1.size(), z1, b.x, s.channels, s.x,
