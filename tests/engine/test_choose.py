@@ -85,7 +85,7 @@ def test_the_one_that_is_named(name):
 
 @pytest.mark.usefixtures("compiler_found")
 def test_one_workload_of_several_that_does_not_fit_is_enough():
-    need = "models = lenet, lenet_bn, tf_cnn, or perceptrons such as mlp_net"
+    need = "models = lenet, lenet_bn, lenet_tanh, tf_cnn, or perceptrons such as mlp_net"
     with refused(f"engine = 'native' needs {need}; or use engine = 'auto'"):
         choose_engine("native", [PERCEPTRON, RESIDUAL])
 

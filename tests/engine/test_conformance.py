@@ -57,6 +57,7 @@ MODELS = {
         "models": ["lenet"],
         "optimizer": ADAM | {"beta1": 0.5, "beta2": 0.9, "eps": 1e-3},
     },
+    "lenet_tanh": {"models": ["lenet_tanh"], "optimizer": ADAM},
     "tf_cnn": {"models": ["tf_cnn"], "optimizer": MOMENTUM | {"clip": 1.0}},
     "lenet_bn": {"models": ["lenet_bn"], "optimizer": MOMENTUM},
     "batch norm": {"models": ["resnet_light(1)"], "optimizer": MOMENTUM | {"lr": 0.005}},
@@ -78,7 +79,10 @@ ONE_POSITION = {
 }
 WIDE = {"stages of one position": ONE_POSITION}  # too wide to be stacked in a test
 # Whose passes are compiled.
-PASSES = ("lenet", "lenet with clipped Adam", "lenet with other moments", "lenet_bn", "tf_cnn")
+PASSES = (
+    *("lenet", "lenet with clipped Adam", "lenet with other moments"),
+    *("lenet_bn", "lenet_tanh", "tf_cnn"),
+)
 NATIVE = ("perceptrons", *PASSES)  # what compiled code can train
 UNPADDED = ("batch norm", "statistics of a batch", "stages of one position")
 LARGER = PASSES  # which need larger images than digits

@@ -3,6 +3,7 @@
 import copy
 import ctypes
 import itertools
+import math
 import platform
 import shutil
 from dataclasses import replace
@@ -22,7 +23,7 @@ from fedlogit.engine.loop import LoopEngine
 from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.engine.native.lenet import train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
-from fedlogit.engine.native.passes import LENET, LENET_BN, TF_CNN
+from fedlogit.engine.native.passes import LENET, LENET_BN, LENET_TANH, TF_CNN
 from fedlogit.engine.task import ClientTask
 from fedlogit.engine.transforms import CROP_PADDING, crop_and_flip
 from fedlogit.errors import FedlogitError
@@ -51,7 +52,7 @@ def trained(model, x, *order, crops=None, temperature=1.0):
     vector = flatten(copy.deepcopy(model)).data
     moments = (torch.zeros_like(vector), torch.zeros_like(vector))
     total = train_lenet(
-        vector, moments, x, *order, crops=crops, temperature=temperature,
+        type(model), vector, moments, x, *order, crops=crops, temperature=temperature,
         scale=SCALE[: x.shape[1]], shift=SHIFT[: x.shape[1]],
         adam=(1e-3, 0.9, 0.999, 1e-8), steps=0, cancel=ctypes.c_int(0),
     )  # fmt: skip
@@ -78,6 +79,7 @@ def reference(model, x, distributions, rows, targets, ends, dtype, temperature):
 
 
 @needs_compiler
+@pytest.mark.parametrize("name", ["lenet", "lenet_tanh"])
 @pytest.mark.parametrize(
     ("shape", "classes", "sizes", "temperature"),
     [
@@ -89,9 +91,9 @@ def reference(model, x, distributions, rows, targets, ends, dtype, temperature):
         ((4, 12, 13), 5, [1, 15], 1.0),
     ],
 )
-def test_lenet_is_as_close_to_float64_as_autograd_is(shape, classes, sizes, temperature):
+def test_lenet_is_as_close_to_float64_as_autograd_is(name, shape, classes, sizes, temperature):
     generator = torch.Generator().manual_seed(1)
-    model = build("lenet", shape, classes, torch.Generator().manual_seed(0))
+    model = build(name, shape, classes, torch.Generator().manual_seed(0))
     x = torch.randint(0, 256, (300, *shape), dtype=torch.uint8, generator=generator)
     distributions = (3 * torch.rand(50, classes, generator=generator)).softmax(1)
     rows = torch.randint(0, 300, (sum(sizes),), generator=generator)
@@ -214,12 +216,13 @@ def apart(found: torch.Tensor, exact: torch.Tensor) -> float:
     return float((found.double() - exact).norm() / exact.norm())
 
 
-PASSES = {"tf_cnn": TF_CNN, "lenet": LENET, "lenet_bn": LENET_BN}
+PASSES = {"tf_cnn": TF_CNN, "lenet": LENET, "lenet_bn": LENET_BN, "lenet_tanh": LENET_TANH}
 # The first kernel, and its place that sees the pixel where the result is.
 FIRST = {
     "tf_cnn": ("conv1.weight", 0),
     "lenet": ("conv1.weight", 2),
     "lenet_bn": ("hidden.0.weight", 2),
+    "lenet_tanh": ("hidden.0.weight", 2),
 }
 
 
@@ -254,10 +257,31 @@ def test_compiled_passes_are_as_close_to_float64_as_autograd_is(name, n, shape, 
 
 
 @needs_compiler
+@pytest.mark.parametrize("name", ["lenet", "lenet_tanh"])
 @pytest.mark.parametrize("n", [1, 16])
 @pytest.mark.parametrize("shape", [(4, 12, 13), (1, 13, 30)])
-def test_compiled_lenet_takes_the_smallest_images(n, shape):
-    test_compiled_passes_are_as_close_to_float64_as_autograd_is("lenet", n, shape, 2)
+def test_compiled_lenet_takes_the_smallest_images(name, n, shape):
+    test_compiled_passes_are_as_close_to_float64_as_autograd_is(name, n, shape, 2)
+
+
+@needs_compiler
+@pytest.mark.parametrize("size", [1e-6, 0.1, 3.0, 1e3, 1e30, math.inf])
+def test_compiled_tanh_is_pytorchs_from_tiny_values_to_infinite_ones(size):
+    """The first layer's weights are so large; its bias is 0.3, a value that tanh changes."""
+    model = build("lenet_tanh", SHAPE, 10, torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        first = model.hidden[0]
+        first.weight.zero_()
+        first.weight[:, :, 2, 2] = 1
+        first.bias.fill_(0.3 if size < 1 else 0)
+    x = torch.randn(3, *SHAPE, generator=torch.Generator().manual_seed(1)).sign() * size
+    with torch.no_grad():
+        found = LENET_TANH.logits(flatten(copy.deepcopy(model)), x, 10)
+        wanted = copy.deepcopy(model).double()(x.double())
+    finite = math.isfinite(size)  # else a padded zero times infinity is no number here
+    assert bool(found.isfinite().all()) is finite
+    if finite:
+        torch.testing.assert_close(found.double(), wanted, rtol=1e-5, atol=1e-6)
 
 
 @needs_compiler
@@ -320,7 +344,9 @@ def test_without_tiles_and_with_narrower_vectors_it_is_as_close(monkeypatch, wit
     monkeypatch.setenv("CXX", f"{shutil.which('g++') or shutil.which('clang++')} {without}")
     compiler.load.cache_clear()
     try:
-        test_lenet_is_as_close_to_float64_as_autograd_is((3, 32, 32), 10, [16, 1, 17, 3], 2.0)
+        test_lenet_is_as_close_to_float64_as_autograd_is(
+            "lenet_tanh", (3, 32, 32), 10, [16, 1, 17, 3], 2.0
+        )
         test_perceptrons_are_as_close_to_float64_as_autograd_is("mlp4w", SHAPE, [64, 1, 17], 2.0)
         test_logits_of_perceptrons_are_as_close_to_float64_as_pytorchs_are("mlp4w", SHAPE, 17)
         for name in PASSES:
@@ -353,7 +379,7 @@ def test_logits_of_perceptrons_are_as_close_to_float64_as_pytorchs_are(call, sha
 
 def logits_of(name: str, model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
     match name:
-        case "tf_cnn" | "lenet" | "lenet_bn":
+        case "tf_cnn" | "lenet" | "lenet_bn" | "lenet_tanh":
             return PASSES[name].logits(flatten(model), x, 10)
         case _:
             return mlp_logits(flatten(model), x, sizes=model.sizes, pad=model.pad)
@@ -362,7 +388,10 @@ def logits_of(name: str, model: torch.nn.Module, x: torch.Tensor) -> torch.Tenso
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [("tf_cnn", (3, 32, 32)), ("lenet", SHAPE), ("lenet_bn", (3, 32, 32)), ("mlp4w", SHAPE)],
+    [
+        *(("tf_cnn", (3, 32, 32)), ("lenet_bn", (3, 32, 32))),
+        *(("lenet", SHAPE), ("lenet_tanh", SHAPE), ("mlp4w", SHAPE)),
+    ],
 )
 def test_weights_that_are_no_numbers_give_logits_that_are_none(name, shape):
     model = build(name, shape, 10, torch.Generator().manual_seed(0))
@@ -378,8 +407,8 @@ def test_cancelling_ends_the_call_at_once():
     before = vector.clone()
     x = torch.zeros(4, *SHAPE, dtype=torch.uint8)
     loss = train_lenet(
-        vector, (torch.zeros_like(vector), torch.zeros_like(vector)), x, torch.arange(4),
-        torch.zeros(4, dtype=torch.int64), torch.eye(10), torch.tensor([4]),
+        type(model), vector, (torch.zeros_like(vector), torch.zeros_like(vector)), x,
+        torch.arange(4), torch.zeros(4, dtype=torch.int64), torch.eye(10), torch.tensor([4]),
         scale=[1.0], shift=[0.0], adam=(1e-3, 0.9, 0.999, 1e-8), steps=0, cancel=ctypes.c_int(1),
     )  # fmt: skip
     assert loss == 0
@@ -459,7 +488,7 @@ def optimizer(workload: Workload, **changes) -> Workload:
     "workload",
     [
         *(PERCEPTRON, replace(PERCEPTRON, model="mlp4w"), CNN),
-        *(replace(CNN, model=name, optimizer=ADAM) for name in ("lenet", "lenet_bn")),
+        *(replace(CNN, model=name, optimizer=ADAM) for name in ("lenet", "lenet_bn", "lenet_tanh")),
     ],
 )
 def test_what_it_can_do(workload):
@@ -471,7 +500,7 @@ def test_what_it_can_do(workload):
     [
         (
             replace(CNN, model="resnet18"),
-            "models = lenet, lenet_bn, tf_cnn, or perceptrons such as mlp_net",
+            "models = lenet, lenet_bn, lenet_tanh, tf_cnn, or perceptrons such as mlp_net",
         ),
         (replace(CNN, precision="bf16"), "precision = f32"),
         (replace(CNN, device="cuda"), "device = cpu"),
