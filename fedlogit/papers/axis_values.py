@@ -9,8 +9,6 @@ from numbers import Integral
 
 __all__ = ["comparable", "label_of", "scalar"]
 
-_MAY_HAVE = {"adversaries", "optimizer.clip", "quantization"}
-
 
 def comparable(value: object) -> object:
     """Return a number, also one that is written as text, as float; all else as text."""
@@ -31,11 +29,8 @@ def scalar(value: object) -> object:
 def label_of(labels: Mapping[str, str], axis: str, value: object) -> str:
     """Return how a value is printed: by the label of ``axis=value``, else that of the value.
 
-    Of a number without a label, thousands are grouped. Without one, ``null`` is "all", or "none" on
-    an axis of something that runs may have.
+    Of a number without a label, thousands are grouped.
     """
     is_number = isinstance(value, Integral) and not isinstance(value, bool)
     text = f"{value:,}" if is_number else str(value)
-    if value == "all" and axis in _MAY_HAVE:
-        text = "none"
     return labels.get(f"{axis}={value}", labels.get(str(value), text))

@@ -7,7 +7,6 @@ import pytest
 from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.axis_values import label_of, scalar
 from fedlogit.results.collect import collect
 from fedlogit.results.tables import write_table
 
@@ -176,18 +175,6 @@ def test_the_label_of_a_value_on_its_axis_comes_before_that_of_the_value(
     text = write_table(artefact, tmp_path / "t")[1].read_text()
     assert "the weighted one" in text
     assert "| average" in text
-
-
-@pytest.mark.parametrize(
-    ("axis", "labels", "said"),
-    [
-        ("quantization", {}, "none"),
-        ("participation", {}, "all"),
-        ("quantization", {"quantization=all": "float32"}, "float32"),
-    ],
-)
-def test_null_is_all_or_none_by_what_it_is_of(axis, labels, said):
-    assert label_of(labels, axis, scalar(None)) == said
 
 
 def test_two_values_with_one_label_may_not_meet_in_a_cell(make_run, make_artefact, tmp_path):
