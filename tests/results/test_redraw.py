@@ -250,12 +250,12 @@ def test_processes_that_draw_end_with_a_caller_that_is_killed(tmp_path):
     caller.kill()
     caller.wait()
     deadline = time.monotonic() + 20
-    while alive := [pid for pid in drawing if living(pid)]:
+    while alive := [pid for pid in drawing if is_running(pid)]:
         assert time.monotonic() < deadline, alive
         time.sleep(0.1)
 
 
-def living(pid: str) -> bool:
+def is_running(pid: str) -> bool:
     """Return whether a process has not ended; what nobody reaps, as in a container, has."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

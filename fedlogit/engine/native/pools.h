@@ -1,6 +1,6 @@
-// Pools of 2 x 2 and an activation, behind convolutions, and the way back through them.
+// An activation and pools of 2 x 2 behind convolutions, and the way back through them.
 //
-// Which they are, says a `Form`: this file's, or another.
+// Which ones is a `Form`: `MaxRelu` here, or `MeanTanh` in tanh.h.
 
 #pragma once
 
