@@ -6,13 +6,13 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from filelock import FileLock
 from support.refusals import refused
+from support.waiting import heard
 
 from fedlogit.errors import FedlogitError
 from fedlogit.locks import first_free, held, is_held
@@ -112,13 +112,10 @@ def test_who_waits_is_told_once_and_gets_the_lock(tmp_path, capsys, monkeypatch)
         with held(path, "another makes it"):
             got.set()
 
-    other, told = threading.Thread(target=second), ""
+    other = threading.Thread(target=second)
     with held(path, ""):
         other.start()
-        end = time.monotonic() + 60
-        while not told and time.monotonic() < end:
-            time.sleep(0.02)
-            told += capsys.readouterr().err
+        told = heard(capsys, "another makes it")
         assert not got.wait(0.2)
     assert got.wait(30)
     other.join()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.waiting import heard, until
 
 from fedlogit.data.download import download
 from fedlogit.data.prepare import prepare
@@ -53,13 +54,6 @@ def start() -> Iterator[Callable[..., BaseProcess]]:
         process.join()
 
 
-def until(true: Callable[[], object]) -> None:
-    end = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def parts(folder: Path) -> list[Path]:
     """Return the files that were begun."""
     return [path for path in folder.rglob("*") if path.is_file() and path.read_bytes() == b"part"]
@@ -85,7 +79,7 @@ def test_a_download_waits_for_another_and_leaves_its_files(
     first = start(*work, target="shutil.copyfile")
     until(lambda: parts(folder))
     second = start(*work)
-    until(lambda: "waiting for another download" in capfd.readouterr().err)
+    heard(capfd, "waiting for another download")
     assert second.is_alive()
     assert parts(folder)
     first.kill()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from support.refusals import refused
 from support.small import SMALL, small_spec
+from support.waiting import heard
 
 from fedlogit.cli import call, run_main
 from fedlogit.errors import FedlogitError
@@ -81,15 +82,11 @@ def test_the_second_of_two_waits_and_finds_the_run_finished(tmp_path, capsys):
         assert missing
         other = threading.Thread(target=second)  # a lock is of a file's handle, not of a process
         other.start()
-        said, end = "", time.monotonic() + 60
-        while f"another process makes {folder}" not in said and time.monotonic() < end:
-            said += capsys.readouterr().err
-            time.sleep(0.02)
+        heard(capsys, f"another process makes {folder}")
         order.append(("first", missing))
         write_json(folder / "result.json", {})
     other.join(10)
     assert order == [("first", True), ("second", False)]
-    assert f"another process makes {folder}" in said
     assert [p.name for p in folder.iterdir()] == ["result.json"]
 
 

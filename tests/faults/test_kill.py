@@ -21,6 +21,7 @@ import pytest
 import torch
 from support.outcomes import exported_weights, untimed_rows
 from support.small import small_spec
+from support.waiting import until
 
 from fedlogit.files import read_json, write_json
 from fedlogit.locks import held
@@ -116,14 +117,6 @@ def snakemake(
     )  # fmt: skip
 
 
-def until(true, process: subprocess.Popen[str], seconds: float = 120) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert process.poll() is None, process.communicate()[0]
-        assert time.monotonic() < end
-        time.sleep(0.02)
-
-
 def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
     run, spec = target
     result, lock = tmp_path / run / "result.json", tmp_path / run / ".lock"
@@ -131,7 +124,7 @@ def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
     locks = tmp_path / ".snakemake" / "locks"
 
     first = snakemake(tmp_path, goal)
-    until(lambda: any(locks.glob("*")), first)
+    until(lambda: any(locks.glob("*")), process=first)
     os.killpg(first.pid, signal.SIGSTOP)  # so that it is still at it when the second looks
     second = snakemake(tmp_path, goal, python=python)
     said, _ = second.communicate(timeout=120)
@@ -140,7 +133,7 @@ def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
     assert "LockException" in said or "cannot be locked" in said, said
     os.killpg(first.pid, signal.SIGCONT)
 
-    until(lambda: lock.exists() or result.exists(), first)
+    until(lambda: lock.exists() or result.exists(), process=first)
     first.kill()  # alone: its training goes on
     first.wait()
     first.stdout.close()
@@ -165,7 +158,7 @@ def test_snakemake_killed_and_two_at_once(python, tmp_path, target):
 def test_snakemakes_own_lock_stays_after_a_kill_until_it_is_unlocked(python, tmp_path, target):
     goal, locks = f"{target[0]}/result.json", tmp_path / ".snakemake" / "locks"
     first = snakemake(tmp_path, goal)
-    until(lambda: any(locks.glob("*")), first)
+    until(lambda: any(locks.glob("*")), process=first)
     os.killpg(first.pid, signal.SIGKILL)
     first.communicate()
     again = snakemake(tmp_path, goal, python=python)
@@ -244,19 +237,16 @@ def test_a_second_ctrl_c_stops_snakemake_without_a_traceback(python, tmp_path, t
 
     with held(lock, "not said: nobody else makes it"):
         first = snakemake(tmp_path, goal)
-        until(said_in("logs", "waiting for it to end"), first)
+        until(said_in("logs", "waiting for it to end"), process=first)
         os.killpg(first.pid, signal.SIGINT)
         # Before it says so, a second one interrupts Snakemake wherever it is.
         stops = said_in(".snakemake/log", "Terminating processes")
-        until(lambda: stops() or first.poll() is not None, first)
+        until(lambda: stops() or first.poll() is not None)
         with suppress(ProcessLookupError):  # where it has ended already
             os.killpg(first.pid, signal.SIGINT)
         said, _ = first.communicate(timeout=60)
     assert first.returncode == 1, said
     assert "Traceback" not in said, said
     assert not list((tmp_path / ".snakemake/locks").glob("*"))
-    end = time.monotonic() + 60  # `tee` ends after what it listened to
-    while (left := living(first.pid)) and time.monotonic() < end:
-        time.sleep(0.05)
-    assert not left
+    until(lambda: not living(first.pid), "`tee` ends after what it listened to")
     ends_well(snakemake(tmp_path, goal, python=python))

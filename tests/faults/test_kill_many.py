@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from support.calls import ROOT
 from support.many import content, folder_of, specs_of, train_many
+from support.waiting import until
 
 from fedlogit.commands._many.worker import Outcome, _answer
 from fedlogit.stopping import exit_on_signal
@@ -46,13 +47,6 @@ def start(tmp_path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     for process in started:
         with process, suppress(ProcessLookupError):  # all have ended, unless a test failed
             os.killpg(process.pid, signal.SIGKILL)
-
-
-def until(true: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 def processes(folder: Path) -> list[int]:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
+from functools import partial
 from pathlib import Path
 from shutil import copy, rmtree
 
@@ -15,6 +15,7 @@ import pandas as pd
 import pytest
 import yaml
 from support.calls import script
+from support.waiting import until
 
 from fedlogit.commands.redraw import not_here
 from fedlogit.config import Settings
@@ -246,13 +247,15 @@ def test_processes_that_draw_end_with_a_caller_that_is_killed(tmp_path):
     )
     environment = os.environ | {"PYTHONPATH": str(WORKFLOW.parent)}
     caller = subprocess.Popen([sys.executable, "-c", code], cwd=tmp_path, env=environment)
-    drawing = [wait_for(tmp_path / name) for name in "ab"]
+    drawing = [until(partial(text_of, tmp_path / name)) for name in "ab"]
     caller.kill()
     caller.wait()
-    deadline = time.monotonic() + 20
-    while alive := [pid for pid in drawing if is_running(pid)]:
-        assert time.monotonic() < deadline, alive
-        time.sleep(0.1)
+    until(lambda: not any(is_running(pid) for pid in drawing))
+
+
+def text_of(path: Path) -> str:
+    """Return what a file says, which is nothing before it is there."""
+    return path.read_text().strip() if path.exists() else ""
 
 
 def is_running(pid: str) -> bool:
@@ -261,15 +264,6 @@ def is_running(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def wait_for(path: Path) -> str:
-    """Return what a file says as soon as it says something."""
-    deadline = time.monotonic() + 60
-    while not path.exists() or not (text := path.read_text().strip()):
-        assert time.monotonic() < deadline, path
-        time.sleep(0.1)
-    return text
 
 
 @pytest.mark.parametrize("name", ["redraw", "record"])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from support.waiting import heard, until
 
 from fedlogit.runs.gpus import own_gpu, visible_gpus
 from fedlogit.runs.setup import choose_device
@@ -28,9 +29,7 @@ def machine(tmp_path, monkeypatch):
 def hold(device: str, share: int, folder: Path) -> None:
     with own_gpu(device, share):
         (folder / f"{os.getpid()}.took").write_text(os.environ["CUDA_VISIBLE_DEVICES"])
-        end = time.monotonic() + 60
-        while not (folder / "end").exists() and time.monotonic() < end:
-            time.sleep(0.02)
+        until((folder / "end").exists)
 
 
 class Runs:
@@ -47,14 +46,14 @@ class Runs:
 
     def take(self, seconds: float = 60) -> str:
         """Return the GPU that one more run took; wait for it."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            for path in set(self.folder.glob("*.took")) - self.seen:
-                if gpu := path.read_text():
-                    self.seen.add(path)
-                    return gpu
-            time.sleep(0.02)
-        raise AssertionError(f"no run took a GPU within {seconds} s")
+        path = until(self._new, "a run takes a GPU", seconds=seconds)
+        self.seen.add(path)
+        return path.read_text()
+
+    def _new(self) -> Path | None:
+        """Return the file of a run that was not seen yet."""
+        files = set(self.folder.glob("*.took")) - self.seen
+        return next((path for path in files if path.read_text()), None)
 
     def nothing(self) -> bool:
         time.sleep(1.2)
@@ -78,11 +77,7 @@ def test_each_run_takes_another_gpu_and_a_third_waits(runs, capfd):
     runs.start(), runs.start("auto")
     assert {runs.take(), runs.take()} == {"0", "1"}
     runs.start()
-    said, end = "", time.monotonic() + 60
-    while "waiting" not in said and time.monotonic() < end:
-        time.sleep(0.02)
-        said += capfd.readouterr().err
-    assert "waiting for a GPU: 0, 1 taken, runs_per_gpu = 1" in said
+    heard(capfd, "waiting for a GPU: 0, 1 taken, runs_per_gpu = 1")
     assert runs.nothing()
     runs.end()
     assert runs.take() in ("0", "1")

@@ -17,6 +17,7 @@ from support.outcomes import outcome, rows, same
 from support.refusals import refused
 from support.resuming import ctrl_c, ctrl_c_heeded, rounds_done, stop_after, trained_in_pieces
 from support.small import SMALL, small_spec
+from support.waiting import until
 
 from fedlogit import __version__, methods
 from fedlogit.cli import call, run_main
@@ -409,9 +410,7 @@ def stopped_by(kill: signal.Signals, call: list[str], out: Path) -> int:
         # In the background of a shell without job control, the tests ignore it, and all they start.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 60
-    while not (out / "checkpoint.previous.safetensors").exists() and time.monotonic() < deadline:
-        time.sleep(0.005)
+    until((out / "checkpoint.previous.safetensors").exists, process=process, every=0.005)
     os.kill(process.pid, kill)
     return process.wait(timeout=60)
 

@@ -9,11 +9,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import yaml
+from support.waiting import until
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[1]
@@ -57,7 +57,7 @@ class Cluster:
                     os.kill(pid, number)
                 except ProcessLookupError:
                     continue
-        until("the node is dead", lambda: not _alive(daemon), 30)
+        until(lambda: not _alive(daemon), "the node is dead", seconds=30)
 
     def _script(self, name: str, *args: str) -> None:
         log = self.folder.with_suffix(".log")
@@ -107,7 +107,7 @@ def waiting_or_running() -> dict[int, str]:
 def cancel_all() -> None:
     """Cancel every job, and wait until none is left."""
     slurm("scancel", "--user=root")
-    until("every job has ended", lambda: not waiting_or_running(), 120)
+    until(lambda: not waiting_or_running(), "every job has ended", seconds=120, every=0.2)
 
 
 class Checkout:
@@ -218,11 +218,3 @@ class Checkout:
     def _job_logs(self, kind: str) -> list[Path]:
         """Return the logs of those jobs; the profile keeps none of a job that succeeded."""
         return [*self.folder.glob(f"logs/slurm/rule_train/*kind{kind}*/*.log")]
-
-
-def until(what: str, true: Callable[[], object], seconds: float = 600) -> None:
-    """Wait until something is true."""
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, f"not within {seconds} s: {what}"
-        time.sleep(0.2)

@@ -12,12 +12,14 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
-from one_node import HERE, Checkout, Cluster, cancel_all, slurm, until, waiting_or_running
+from one_node import HERE, Checkout, Cluster, cancel_all, slurm, waiting_or_running
 from support.outcomes import outcome, same
+from support.waiting import until
 
 from fedlogit import methods
 from fedlogit.data import load
@@ -28,6 +30,8 @@ from fedlogit.runs.setup import divide
 from fedlogit.spec import RunSpec
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]  # left out by `make test`
+
+_until = partial(until, seconds=600, every=0.2)
 
 PROGRAMS = ("munged", "mariadbd", "slurmdbd", "slurmctld", "slurmd", "sbatch", "sacct", "ss")
 KINDS = ("cancelled", "warned", "asked", "timed", "hungry")
@@ -249,7 +253,7 @@ def test_memory_grows_with_the_attempt(interrupted):
 def test_a_lost_node(patients, cluster, whole):
     """Slurm puts the job back into its queue; Snakemake need not notice."""
     process = patients.snakemake(*SETTINGS, table("node"))
-    until("a checkpoint", lambda: _saved(patients, "lost"))
+    _until(lambda: _saved(patients, "lost"), "a checkpoint")
     (job,) = patients.jobs("lost")
     cluster.lose_node()
     patients.hurry("lost")
@@ -280,13 +284,13 @@ def _queued_again(job: int, seconds: float) -> bool:
 def test_a_killed_snakemake_and_a_second_one(patients, whole):
     """The first one's job goes on; the second one's waits for it, and finds the run finished."""
     process = patients.snakemake(*SETTINGS, table("killed"))
-    until("a checkpoint", lambda: _saved(patients, "left"))
+    _until(lambda: _saved(patients, "left"), "a checkpoint")
     process.send_signal(signal.SIGKILL)
     process.wait()
     unlock = patients.snakemake(*SETTINGS[:-1], "--unlock")
     patients.finish(unlock, 300)
     second = patients.snakemake(*SETTINGS, table("killed"))
-    until("the second job waits for the first", lambda: _waits(patients, "left"))
+    _until(lambda: _waits(patients, "left"), "the second job waits for the first")
     patients.hurry("left")
     patients.finish(second, 900)
     assert same(outcome(patients.run_folder("left")), outcome(whole))
@@ -306,10 +310,10 @@ def test_a_cluster_without_accounts(patients, cluster, base, whole):
     try:
         bare.start()
         process = patients.snakemake(*SETTINGS, table("bare"))
-        until("a checkpoint", lambda: _saved(patients, "bare"))
+        _until(lambda: _saved(patients, "bare"), "a checkpoint")
         (job,) = patients.jobs("bare")
         slurm("scancel", str(job))
-        until("the job has ended", lambda: job not in waiting_or_running())
+        _until(lambda: job not in waiting_or_running(), "the job has ended")
         patients.hurry("bare")
         patients.finish(process, 900)
     finally:

@@ -24,16 +24,17 @@ def unpacked(repository, ref):
     if not folder.exists():
         folder.parent.mkdir(parents=True, exist_ok=True)
         new = tempfile.mkdtemp(dir=folder.parent)
-        archive = subprocess.run(
-            [*git, "archive", commit], check=True, capture_output=True
-        ).stdout
-        subprocess.run(["tar", "-x", "-C", new], input=archive, check=True)
         try:
+            archive = subprocess.run(
+                [*git, "archive", commit], check=True, capture_output=True
+            ).stdout
+            subprocess.run(["tar", "-x", "-C", new], input=archive, check=True)
             os.rename(new, folder)
-        except OSError:
-            shutil.rmtree(new)
+        except (OSError, subprocess.CalledProcessError):
             if not folder.exists():  # else another process was first
                 raise
+        finally:
+            shutil.rmtree(new, ignore_errors=True)
     return folder
 
 
