@@ -44,7 +44,9 @@ def test_table1_has_the_papers_cells_and_hyper_parameters():
 
 def test_lenet_has_tanh_at_paper_and_relu_where_it_was_planned_with_it():
     forms = {
-        (scale, id_): {c.spec.models[0].name for c in cells(scale, id_) if c.spec.dataset == "mnist"}
+        (scale, id_): {
+            c.spec.models[0].name for c in cells(scale, id_) if c.spec.dataset == "mnist"
+        }
         for scale, ids in {
             "paper": ("table1", "baselines", "class_sets", "optimizer_state", "temperature"),
             "reduced": ("table1", "temperature"),
