@@ -196,25 +196,25 @@ def test_verdicts_that_say_little_are_counted(answered):
         verdict=["reproduced", "inconclusive", "inconclusive", "reproduced"], ours=[1, 0.8, 0, 1],
         std=[0.0, 0.1, 0.0, 0.0], low=[0.0, 0.06, -0.03, 0.0], high=[0.0, 0.14, 0.03, 0.0],
     )  # fmt: skip
-    assert caveats(rows, Notes()) == (
+    assert caveats(rows, Notes()) == [
         "Of the 2 reproduced numbers, 1 need no training (bytes and distances) and 1 are shares"
         " that are 0 or 1 in every run; 0 have none of these caveats, of which a"
-        " number may have several. Of the 2 inconclusive ones, 1 have"
+        " number may have several.",
+        "Of the 2 inconclusive ones, 1 have"
         " an interval wider than ±3 points: too few seeds to be reproduced or partly reproduced,"
-        " whatever the mean."
-    )
-    assert "shares" not in caveats(rows.assign(std=0.01), Notes())
+        " whatever the mean.",
+    ]
+    assert "shares" not in "".join(caveats(rows.assign(std=0.01), Notes()))
     # Of a perplexity of 100 a point is 1: ±2.9 could be a verdict, ±3.1 could not.
     wide = {"metric": "perplexity", "published": 100.0, "low": [-2.9, -3.1], "high": [2.9, 3.1]}
-    assert "Of the 2 inconclusive ones, 1 have an interval wider than" in caveats(
-        rows[1:3].assign(**wide), Notes()
-    )
-    assert caveats(rows[2:3], Notes()) == ""
+    (inconclusive,) = caveats(rows[1:3].assign(**wide), Notes())
+    assert inconclusive.startswith("Of the 2 inconclusive ones, 1 have an interval wider than")
+    assert caveats(rows[2:3], Notes()) == []
     failed = rows.assign(verdict="not reproduced", published_std=[0.1, None, None, None])
-    assert caveats(failed, Notes()) == (
+    assert caveats(failed, Notes()) == [
         "Of the 4 not reproduced, 1 need no training and 2 have no ± in the paper, whose spread is"
         " then taken as zero."
-    )
+    ]
 
 
 def test_numbers_that_gave_a_setting_are_no_evidence(answered):
@@ -222,16 +222,16 @@ def test_numbers_that_gave_a_setting_are_no_evidence(answered):
     gave = Notes.read({"derived": [{"paper": "who_to_trust", "method": "uwa"}]}, "notes")
     uwa = int((rows[rows["verdict"] == "reproduced"]["method"] == "uwa").sum())
     assert uwa
-    assert caveats(rows, gave) == (
+    assert caveats(rows, gave) == [
         f"Of the 3 reproduced numbers, {uwa} are no independent evidence, as a setting was"
         f" inferred from them; {3 - uwa} have none of these caveats, of which a"
         " number may have several."
-    )
+    ]
     counted = rows.assign(metric="bytes_up")  # some are both, and count once
-    assert caveats(counted, gave).endswith(
+    assert caveats(counted, gave)[-1].endswith(
         "; 0 have none of these caveats, of which a number may have several."
     )
-    assert caveats(rows, Notes()) == ""
+    assert caveats(rows, Notes()) == []
 
 
 def test_numbers_that_need_no_training_have_a_row_of_their_own(answered):
@@ -315,6 +315,9 @@ def test_the_page_tells_what_was_tried_where_numbers_deviate(tmp_path, reference
     results = tmp_path / "results"
     papers = [load_paper("who_to_trust", PAPERS)]
     write_record(plan_of(results, "who_to_trust"), references, results)
+    first, _, *details = (results / "record.counts.md").read_text().splitlines()
+    assert first == counts_sentence(answered)
+    assert details and all(detail.startswith("- Of ") for detail in details)
     text = record_page(papers, results, references)
     assert "Seeds were changed." not in text  # Average is reproduced
     assert text.partition("### Others")[2].count("| Who to Trust?, Table 1") == 1

@@ -138,10 +138,11 @@ def test_runs_that_two_tables_show_are_counted_once(page, tmp_path, make_artefac
 def test_the_picture_of_the_record_opens_the_report_where_there_is_one(page, tmp_path):
     page()
     (tmp_path / "record.png").write_bytes(b"picture")
-    (tmp_path / "record.counts.md").write_text("Of 1 published number, 0 <i>are</i> judged.\n")
+    (tmp_path / "record.counts.md").write_text("Of 1 number, 0 <i>are</i> judged.\n\n- Why.\n")
     text = write_report(find_pages(tmp_path), tmp_path, tmp_path / "report.html").read_text()
     assert "base64,cGljdHVyZQ==" in text
     assert "0 &lt;i&gt;are&lt;/i&gt; judged" in text
+    assert "<li>Why.</li>" in text
 
 
 def test_without_pages_the_report_says_what_to_do(tmp_path):

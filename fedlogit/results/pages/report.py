@@ -91,6 +91,7 @@ def _record(results: Path) -> Markup:
     picture, counts = results / "record.png", results / "record.counts.md"
     if not (picture.exists() and counts.exists()):
         return Markup("")
-    return Markup('<h2 id="record">Every published number</h2>{}<p class="caption">{}</p>').format(
-        embedded(picture, "Published numbers and ours, by verdict"), read_text(counts, _REMEDY)
-    )
+    text = to_html(read_text(counts, _REMEDY))
+    return Markup(
+        '<h2 id="record">Every published number</h2>{}<div class="caption">{}</div>'
+    ).format(embedded(picture, "Published numbers and ours, by verdict"), text)

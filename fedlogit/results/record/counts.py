@@ -67,8 +67,8 @@ def counts_sentence(rows: pd.DataFrame) -> str:
     return text + (f" Not judged: {in_words(others)}." if others else "")
 
 
-def caveats(rows: pd.DataFrame, notes: Notes) -> str:
-    """Return, in words, how many verdicts say less than they seem to, and why; or "".
+def caveats(rows: pd.DataFrame, notes: Notes) -> list[str]:
+    """Return, in a sentence for each verdict, how many say less than they seem to, and why.
 
     Args:
         rows: The numbers.
@@ -105,7 +105,7 @@ def caveats(rows: pd.DataFrame, notes: Notes) -> str:
             f"Of the {len(inconclusive)} inconclusive ones, {wide} have an interval wider than"
             " ±3 points: too few seeds to be reproduced or partly reproduced, whatever the mean."
         )
-    return " ".join(sentences)
+    return sentences
 
 
 def counts_table(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:

@@ -52,14 +52,13 @@ def write_record(
         return []
     base = results / "record"
     pairs = recorded_orders(rows, plan.papers, results)
-    sentences = (
-        counts_sentence(rows), caveats(rows, read_notes(references)), orders_sentence(pairs)
-    )  # fmt: skip
+    details = [*caveats(rows, read_notes(references)), orders_sentence(pairs)]
+    items = "\n".join(f"- {text}" for text in details if text)
     return [
         write_csv(base.with_suffix(".csv"), rows),
         write_csv(base.with_suffix(".orders.csv"), pairs),
         write_text(base.with_suffix(".md"), record_markdown(rows, plan.papers)),
-        write_text(base.with_suffix(".counts.md"), " ".join(filter(None, sentences))),
+        write_text(base.with_suffix(".counts.md"), f"{counts_sentence(rows)}\n\n{items}".strip()),
         write_text(base.with_suffix(".papers.md"), counts_table(rows, plan.papers)),
         *save_figure(draw_record(rows, plan.papers), base),
     ]
