@@ -198,8 +198,8 @@ def test_verdicts_that_say_little_are_counted(answered):
     )  # fmt: skip
     assert caveats(rows, Notes()) == [
         "Of the 2 reproduced numbers, 1 need no training (bytes and distances) and 1 are shares"
-        " that are 0 or 1 in every run; 0 have none of these caveats, of which a"
-        " number may have several.",
+        " that are 0 or 1 in every run; a number may be in several of these groups,"
+        " and 0 are in none.",
         "Of the 2 inconclusive ones, 1 have"
         " an interval wider than ±3 points: too few seeds to be reproduced or partly reproduced,"
         " whatever the mean.",
@@ -224,12 +224,12 @@ def test_numbers_that_gave_a_setting_are_no_evidence(answered):
     assert uwa
     assert caveats(rows, gave) == [
         f"Of the 3 reproduced numbers, {uwa} are no independent evidence, as a setting was"
-        f" inferred from them; {3 - uwa} have none of these caveats, of which a"
-        " number may have several."
+        f" inferred from them; a number may be in several of these groups, and {3 - uwa} are in"
+        " none."
     ]
     counted = rows.assign(metric="bytes_up")  # some are both, and count once
     assert caveats(counted, gave)[-1].endswith(
-        "; 0 have none of these caveats, of which a number may have several."
+        "; a number may be in several of these groups, and 0 are in none."
     )
     assert caveats(rows, Notes()) == []
 

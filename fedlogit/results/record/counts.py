@@ -88,8 +88,8 @@ def caveats(rows: pd.DataFrame, notes: Notes) -> list[str]:
     if parts:
         rest = int((~pd.concat(few, axis=1).any(axis=1)).sum())
         sentences.append(
-            f"Of the {len(reproduced)} reproduced numbers, {in_words(parts)};"
-            f" {rest} have none of these caveats, of which a number may have several."
+            f"Of the {len(reproduced)} reproduced numbers, {in_words(parts)}; a number may be"
+            f" in several of these groups, and {rest} are in none."
         )
     if len(failed := found[Verdict.NOT_REPRODUCED]):
         why = {
