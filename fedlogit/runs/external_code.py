@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import re
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 import fedlogit
 from fedlogit.files import file_digest
+from fedlogit.runs.imported_sources import imported_sources
 
 __all__ = ["external_code", "external_modules"]
 
@@ -21,7 +23,7 @@ _OUTSIDE = re.compile(r"(?<![\w.])([A-Za-z_][\w.]*):[A-Za-z_]\w*")
 def external_code(spec: Any) -> dict[str, str]:
     """Return a digest of each module outside the package that a spec names, by module.
 
-    It covers the named module's file, not what that imports in turn.
+    It covers the module's file and what that imports from the same folder or package, in turn.
 
     Args:
         spec: As plain data, complete or not.
@@ -31,8 +33,16 @@ def external_code(spec: Any) -> dict[str, str]:
         with suppress(ImportError, ValueError):  # it only looks like a name of code
             module = importlib.util.find_spec(name)
             if module and module.origin and Path(module.origin).is_file():
-                found[name] = file_digest(Path(module.origin))[:12]
+                found[name] = _digest(name, Path(module.origin))
     return found
+
+
+def _digest(name: str, file: Path) -> str:
+    """Return a short digest of a module's sources; of a single file, of the file alone."""
+    digests = [file_digest(path) for path in imported_sources(name, file)]
+    if len(digests) > 1:
+        digests = [hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()]
+    return digests[0][:12]
 
 
 def external_modules(spec: Any) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +20,11 @@ from test_kill import snakemake, target
 
 import fedlogit
 from fedlogit import methods
-from fedlogit.files import read_json, write_json
+from fedlogit.files import file_digest, read_json, write_json
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.context import RunOptions
 from fedlogit.runs.external_code import external_code
+from fedlogit.runs.imported_sources import imported_sources
 from fedlogit.runs.provenance import differences
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
@@ -106,6 +108,51 @@ def test_a_users_own_aggregator_edited_in_between(train, tmp_path, monkeypatch):
     (tmp_path / "own_mean.py").write_text(MEAN.replace("mean(0)", "mul(2).mean(0)"))
     with refused("own_code "):
         train(tmp_path / "x", **changes)
+
+
+@pytest.fixture
+def own_modules(tmp_path, monkeypatch) -> None:
+    """Modules of one's own are those in tmp_path, and not what other tests imported as such."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.startswith("own_")]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.mark.parametrize(
+    ("module", "imports", "helper"),
+    [
+        ("own_mean", "import own_helper", "own_helper.py"),
+        ("own_mean", "def f():\n    from own_helper import x", "own_helper.py"),
+        ("own_mean", "import own_lab.first", "own_lab/second.py"),
+        ("own_lab.mean", "from . import first", "own_lab/second.py"),
+        ("own_lab.deep.mean", "from ..first import y", "own_lab/second.py"),
+        ("own_lab.deep.mean", "", "own_lab/__init__.py"),
+    ],
+)
+def test_what_a_users_own_module_imports_is_own_code(
+    tmp_path, own_modules, module, imports, helper
+):
+    (tmp_path / "own_lab/deep").mkdir(parents=True)
+    for name in ("own_helper", "own_lab/__init__", "own_lab/deep/__init__", "unrelated"):
+        (tmp_path / f"{name}.py").touch()
+    (tmp_path / "own_lab/first.py").write_text("from own_lab.second import x\ny = x\n")
+    (tmp_path / "own_lab/second.py").write_text("import own_lab.first, math, fedlogit.rng\nx = 1\n")
+    file = tmp_path / f"{module.replace('.', '/')}.py"
+    file.write_text(f"{imports}\n{MEAN}")
+    was = external_code(call := {"method": f"aggregator(function='{module}:mean')"})
+    (tmp_path / "unrelated.py").write_text("x = 2\n")
+    assert external_code(call) == was
+    (tmp_path / helper).write_text("x = 2\n")
+    assert external_code(call).keys() == was.keys()
+    assert external_code(call) != was
+
+
+def test_an_installed_module_is_own_code_without_what_it_imports(tmp_path, own_modules):
+    """A library has versions of its own, and what imports nothing is known by its file alone."""
+    assert len(imported_sources("json", Path(json.__file__))) == 1
+    (tmp_path / "own_mean.py").write_text(MEAN)
+    found = external_code({"method": "aggregator(function='own_mean:mean')"})
+    assert found == {"own_mean": file_digest(tmp_path / "own_mean.py")[:12]}
 
 
 def test_code_of_the_package_and_texts_with_a_colon_are_not_own_code():

@@ -317,7 +317,8 @@ def test_the_page_tells_what_was_tried_where_numbers_deviate(tmp_path, reference
     write_record(plan_of(results, "who_to_trust"), references, results)
     first, _, *details = (results / "record.counts.md").read_text().splitlines()
     assert first == counts_sentence(answered)
-    assert details and all(detail.startswith("- Of ") for detail in details)
+    assert details
+    assert all(detail.startswith("- Of ") for detail in details)
     text = record_page(papers, results, references)
     assert "Seeds were changed." not in text  # Average is reproduced
     assert text.partition("### Others")[2].count("| Who to Trust?, Table 1") == 1
