@@ -14,7 +14,6 @@ import io
 import os
 import signal
 import sys
-import sysconfig
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from typing import NoReturn, TextIO
 
 import fedlogit
 from fedlogit.commands._registry import command_names, first_line, load
-from fedlogit.errors import FedlogitError
+from fedlogit.errors import FedlogitError, own_line
 from fedlogit.runs.library_code import code_version, commit_facts
 from fedlogit.stopping import Stopped, exit_code, exit_on_signal, is_stop
 
@@ -136,16 +135,9 @@ def _print_unexpected(
     sys.__excepthook__(kind, error, where)
     if not issubclass(kind, MemoryError):
         line = traceback.format_exception_only(error)[0].strip().partition("\n")[0]
-        said = f"(unexpected{_place(where)}; where is above)"
+        place = ", ".join(filter(None, ["unexpected", own_line(where)]))
+        said = f"({place}; where is above)"
         print(f"error: {_printable(line)} {said}", file=sys.stderr)  # noqa: T201
-
-
-def _place(where: TracebackType | None) -> str:
-    """Return the last line of ours or the user's that was running, not one of a library."""
-    libraries = tuple(sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib"))
-    frames = traceback.extract_tb(where)
-    ours = [f for f in frames if not f.filename.startswith((*libraries, "<frozen"))]
-    return f", {Path(ours[-1].filename).name} line {ours[-1].lineno}" if ours else ""
 
 
 def _replace_unprintable(stream: TextIO) -> None:

@@ -19,9 +19,17 @@ from copy import deepcopy
 from functools import cache
 from typing import Annotated, Any, ClassVar, NoReturn, Self, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PydanticUserError,
+    ValidationError,
+    model_validator,
+)
 
-from fedlogit.errors import FedlogitError, MissingKeyError, did_you_mean, shown, unknown
+from fedlogit.errors import FedlogitError, MissingKeyError, did_you_mean, own_line, shown, unknown
 from fedlogit.stopping import raise_if_stopped
 
 __all__ = [
@@ -287,6 +295,7 @@ class Component(FrozenConfig):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        _refuse_hiding(cls)
         cls.added = frozenset().union(*(base.__dict__.get("added", ()) for base in cls.__mro__))
         if "name" not in cls.__dict__:
             cls.name = _WORDS.sub("_", cls.__name__).lower()
@@ -339,6 +348,33 @@ class Component(FrozenConfig):
         """Return a short folder name: the name and the parameters that are not defaults."""
         parts = [self.name, *(f"{k}{v}" for k, v in self.changed().items())]
         return _folder("-".join(parts))
+
+
+def _refuse_hiding(cls: type[Component]) -> None:
+    """Refuse what would hide an attribute of a base class without taking its place.
+
+    Pydantic keeps a field, such as ``holdout: float = 0.2``, apart from the property of that name,
+    which goes on to count; and a function is no property.
+
+    Raises:
+        TypeError: naming the attribute, and how it is written.
+    """
+    inherited = {
+        key: value
+        for base in reversed(cls.__mro__[1:])
+        if issubclass(base, Component)
+        for key, value in vars(base).items()
+    }
+    for key, annotation in inspect.get_annotations(cls).items():
+        if key in inherited and "ClassVar" not in str(annotation):
+            raise TypeError(
+                f"{cls.__name__}.{key} is no parameter, as it is something else in a base class;"
+                f" write {key}: ClassVar[…] = … for a constant, or a property that returns a"
+                " parameter of another name"
+            )
+    for key, value in vars(cls).items():
+        if isinstance(inherited.get(key), property) and inspect.isfunction(value):
+            raise TypeError(f"{cls.__name__}.{key} is a property; write @property above it")
 
 
 def _largest(value: Any) -> int:
@@ -439,7 +475,16 @@ def _one_line(error: Exception | SystemExit) -> str:
             f"it calls sys.exit({error.code!r}) when it is imported; put what it does as a script"
             " below if __name__ == '__main__'"
         )
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    untyped = re.search("`(.+?)`", str(error))
+    if isinstance(error, PydanticUserError) and untyped and "non-annotated" in str(error):
+        key = untyped[1].partition(" = ")[0]
+        said = (
+            f"{untyped[1]!r} has no type; write {key}: int = … (or another type) for a parameter,"
+            f" {key}: ClassVar[int] = … for a constant"
+        )
+    place = own_line(error.__traceback__, beside=__file__)
+    return f"{said} ({place})" if place else said
 
 
 def slug_of(call: ComponentRef, get: Callable[[ComponentRef], Component]) -> str:

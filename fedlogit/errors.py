@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import difflib
+import sysconfig
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from os import PathLike
+from pathlib import Path
+from types import TracebackType
 
 __all__ = [
     "DataError",
@@ -15,6 +19,7 @@ __all__ = [
     "Unsupported",
     "did_you_mean",
     "missing_package",
+    "own_line",
     "reading",
     "shown",
     "unknown",
@@ -131,6 +136,25 @@ def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:
     hint = did_you_mean(name, names)
     known = f"one of: {', '.join(names)}" if names else "there are none"
     return FedlogitError(f"unknown {kind} {shown(name)}{hint} ({known})")
+
+
+def own_line(where: TracebackType | None, beside: str = "") -> str:
+    """Return the last line of ours or the user's that was running, not one of a library.
+
+    Args:
+        where: The traceback of an exception.
+        beside: The name of a file whose lines do not count.
+
+    Returns:
+        As ``method.py line 12``; "" if there is none.
+    """
+    libraries = tuple(sysconfig.get_paths()[key] for key in ("stdlib", "purelib", "platlib"))
+    names = [
+        (Path(frame.filename).name, frame.lineno)
+        for frame in traceback.extract_tb(where)
+        if not frame.filename.startswith((*libraries, "<frozen")) and frame.filename != beside
+    ]
+    return "{} line {}".format(*names[-1]) if names else ""
 
 
 def did_you_mean(name: object, options: Iterable[str]) -> str:
