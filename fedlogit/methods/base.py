@@ -112,6 +112,11 @@ class Method(Component, ABC):
         return False
 
     @property
+    def learns_public_labels(self) -> bool:
+        """Whether models learn the labels of public samples, which need not be known otherwise."""
+        return False
+
+    @property
     def uses_proximal_term(self) -> bool:
         """Whether clients' losses have a proximal term."""
         return False

@@ -26,6 +26,11 @@ class FullyInformed(Method):
     supports_sequences: ClassVar[bool] = True
     supports_partial_participation: ClassVar[bool] = True
 
+    @property
+    def learns_public_labels(self) -> bool:
+        """All of them, in every round."""
+        return True
+
     def round(self, fed: Federation, r: int) -> None:
         """Train on private and public samples, with the labels of both."""
         fed.train_private(with_public=True)

@@ -97,6 +97,11 @@ class TallySettings(Method):
         return self.sends_soft_predictions and self.label_weight < 1
 
     @property
+    def learns_public_labels(self) -> bool:
+        """Those of the probes, if they weigh anything."""
+        return self.label_weight > 0
+
+    @property
     def uses_proximal_term(self) -> bool:
         """Whether μ is not 0."""
         return self.proximal > 0

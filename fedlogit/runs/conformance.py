@@ -6,7 +6,7 @@ import random
 import signal
 from collections.abc import Iterator
 from contextlib import nullcontext, redirect_stderr, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -103,7 +103,13 @@ class _Runs:
         return methods.resolve(RunSpec.read(given, "the spec"))
 
     def make(
-        self, name: str, stop: int = 0, workers: int = 1, engine: str = "loop", **changes: Any
+        self,
+        name: str,
+        stop: int = 0,
+        workers: int = 1,
+        engine: str = "loop",
+        dataset: Dataset | None = None,
+        **changes: Any,
     ) -> Path:
         """Make a run, or go on with it, and return its folder.
 
@@ -112,6 +118,7 @@ class _Runs:
             stop: The round after which it is stopped, as a cluster does; 0 lets it finish.
             workers: Threads.
             engine: What runs the clients.
+            dataset: Other samples or labels, divided as the data set is; None is the data set.
             changes: Keys of the spec.
         """
         spec = self._with(self.spec, **changes) if changes else self.spec
@@ -120,8 +127,21 @@ class _Runs:
         folder, split = self._folder / name, divide(spec, self._dataset)
         with suppress(SystemExit) if stop else nullcontext():
             method = _stopping(method, stop) if stop else method
-            run(spec, method, self._dataset, split, folder, options)
+            run(spec, method, dataset or self._dataset, split, folder, options)
         return folder
+
+    def with_other_test_split(self) -> Dataset:
+        """Return the data set whose test split has negatives of images, or other tokens."""
+        data, x = self._dataset, self._dataset.x_test
+        others = 255 - x if x.dtype == np.uint8 else (x + 1) % data.classes
+        return replace(data, x_test=others, y_test=(data.y_test + 1) % data.classes)
+
+    def with_other_public_labels(self) -> Dataset:
+        """Return the data set in which each public sample has the label of the next class."""
+        labels, public = self._dataset.y_train.copy(), divide(self.spec, self._dataset).public
+        own = labels[public]
+        labels[public] = np.where(own < 0, own, (own + 1) % self._dataset.classes)
+        return replace(self._dataset, y_train=labels)
 
     def resumed(self, name: str, whole: Path, **changes: Any) -> str:
         """Return what is wrong with runs that are stopped after each round and then finished."""
@@ -211,6 +231,31 @@ def _sends(runs: _Runs, whole: Path) -> Finding:
     return Finding(check, "clients send nothing; what they send goes through fed.uplink")
 
 
+def _test_split(runs: _Runs, whole: Path) -> Finding:
+    check = "no model learns from the test split"
+    folder = runs.make("other-test", dataset=runs.with_other_test_split())
+    hint = "with other test samples, {}; take fed.logits of fed.public or of private samples"
+    return Finding(check, _changed_weights(whole, folder, hint))
+
+
+def _public_labels(runs: _Runs, whole: Path) -> Finding:
+    check = "no model learns from labels of public samples"
+    if runs.spec.public is None:
+        return Finding(check, skipped="the spec has no public samples")
+    if runs.method.learns_public_labels:
+        return Finding(check, skipped="the property learns_public_labels is True")
+    folder = runs.make("other-labels", dataset=runs.with_other_public_labels())
+    hint = "with other labels of public samples, {}; say so with learns_public_labels = True"
+    return Finding(check, _changed_weights(whole, folder, hint))
+
+
+def _changed_weights(whole: Path, folder: Path, hint: str) -> str:
+    """Return a hint with the first tensor in which models of two runs differ, or ""."""
+    before, after = exported_weights(whole), exported_weights(folder)
+    name = next((name for name in before if not torch.equal(before[name], after[name])), None)
+    return hint.format(f"the final weights {name} are others") if name else ""
+
+
 def _counts(runs: _Runs, whole: Path) -> Finding:
     check = "a run that only counts bytes counts the same (ledger_only)"
     if not runs.method.fixed_messages:
@@ -277,6 +322,8 @@ _CHECKS = (
     _threads,
     _engines,
     _sends,
+    _test_split,
+    _public_labels,
     _counts,
     _absences,
     _adversaries,

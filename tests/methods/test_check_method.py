@@ -46,6 +46,12 @@ MISTAKES = {
         "        here = fed.for_each(fed.clients, lambda _: threading.current_thread() is main)\n"
         "        return (logits / (1 + sum(here))).mean(0).softmax(1)\n"
     ),
+    "no model learns from the test split: with other test samples, the final weights client0/": (
+        "        return (logits * fed.test_logits().mean()).median(0).values.softmax(1)\n"
+    ),
+    "no model learns from labels of public samples: with other labels of public samples, the": (
+        "        return torch.nn.functional.one_hot(fed.labels(fed.public), 10).float()\n"
+    ),
 }
 
 
@@ -67,7 +73,7 @@ def test_a_method_that_is_right_passes_every_check(outside):
     assert done.returncode == 0, done.stdout
     said = done.stdout.splitlines()
     assert said[-1] == "right:Median on digits: no checks failed"
-    assert [line.split()[0] for line in said[:-1]] == ["ok"] * 11
+    assert [line.split()[0] for line in said[:-1]] == ["ok"] * 13
     assert "(stacked)" in said[4]
     assert not list(Path().glob("results*"))
 
