@@ -58,7 +58,8 @@ class LocalTraining(FrozenConfig):
     Attributes:
         epochs: Passes over the client's data; give this or `steps`.
         first_epochs: Passes in round 1, where it differs (Who to Trust A.1: 10, later 1). Of a
-            client that is absent then, in the first round in which it is there.
+            client that is absent then, in the first round in which it is there; of models that are
+            new in every round, as FedKT's teachers, in every round.
         steps: Minibatches per phase (TallyTrain's K).
     """
 

@@ -193,7 +193,8 @@ def batches(
     """Return positions of the minibatches of n samples, as `spec.local` says.
 
     Args:
-        context: The round. A client that is new in it trains as long as all do in round 1.
+        context: The round. A client that is new in it trains as long as all do in round 1, and so
+            does a model with a role, which no round inherits from another.
         phase: Part of the address of the order.
         client: Whose minibatches they are.
         n: How many samples there are.
@@ -201,7 +202,7 @@ def batches(
     """
     local = context.spec.local
     generator = _generator(context, f"batches/{phase}", client, part)
-    new = context.first_rounds.get(client.index) == context.round
+    new = bool(client.role) or context.first_rounds.get(client.index) == context.round
     epochs = local.epochs_in(1 if new else context.round)
     return minibatches(n, context.spec.batch, generator, epochs=epochs, steps=local.steps)
 

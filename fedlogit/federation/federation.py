@@ -306,7 +306,7 @@ class Federation:
         self.log(loss_server=float(np.mean(self._train(tasks))))
 
     def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> list[float]:
-        """Train models that are not the clients' own, as long as `spec.local` says.
+        """Train models that are not the clients' own, as long as `spec.local` says of round 1.
 
         Args:
             models: Of `new_models`, each with its samples.
