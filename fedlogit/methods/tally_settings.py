@@ -215,7 +215,7 @@ def _trim_rules(settings: TallySettings, spec: RunSpec) -> Rules:
     """Refuse a trim that makes the mean or the median: two rows of a table would be one run."""
     if settings.rule != "trimmed_mean":
         return []
-    neighbours = {"mesh": spec.clients, "ring": 3, "regular": settings.degree + 1}
+    neighbours = {"mesh": _peers(spec), "ring": 3, "regular": settings.degree + 1}
     received = min(spec.clients, neighbours[settings.topology])
     rule = effective_rule(received, settings.trim)
     others = f", or trim from {1 / received:.3g} to less than {(received - 1) // 2 / received:.3g}"
@@ -227,6 +227,14 @@ def _trim_rules(settings: TallySettings, spec: RunSpec) -> Rules:
             + (others if received > 4 else ""),  # of four at most two are left
         )
     ]
+
+
+def _peers(spec: RunSpec) -> int:
+    """Return how many peers are there in a round; all of them where that differs by the round."""
+    participation = spec.participation
+    if participation is None or participation.schedule:
+        return spec.clients
+    return participation.fewest(spec.clients, spec.rounds)[1]
 
 
 def _no_effect_rules(settings: TallySettings, spec: RunSpec) -> Rules:
