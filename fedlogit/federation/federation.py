@@ -305,12 +305,16 @@ class Federation:
         self.server.renew_optimizer()
         self.log(loss_server=float(np.mean(self._train(tasks))))
 
-    def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> list[float]:
+    def train_models(
+        self, models: Sequence[Client], labels: Sequence[torch.Tensor], *, part: int = 1
+    ) -> list[float]:
         """Train models that are not the clients' own, as long as `spec.local` says of round 1.
 
         Args:
             models: Of `new_models`, each with its samples.
             labels: Each one's labels of its samples, int64 (its samples,).
+            part: Which time it is in this round, from 1, if the same are trained several times:
+                each draws minibatches and crops of its own.
 
         Returns:
             The mean loss of each, in nats. It is not logged, as models differ in what they learn.
@@ -318,7 +322,7 @@ class Federation:
         Raises:
             Diverged: if the loss of one is no longer finite.
         """
-        return self._train(model_tasks(self.context, models, labels))
+        return self._train(model_tasks(self.context, models, labels, part))
 
     def new_models(self, owner: Client, role: str, samples: Sequence[torch.Tensor]) -> list[Client]:
         """Return untrained models of a client's architecture, one for each list of samples.
