@@ -130,7 +130,8 @@ def _check_theory(settings: TallySettings, spec: RunSpec) -> None:
             f"export = 'theory' needs one class a sample; dataset {spec.dataset} is a text,"
             " with a target at each position"
         )
-    if settings.adversaries or spec.adversaries:
+    others = spec.adversaries.number(spec.clients) if spec.adversaries else 0
+    if settings.adversaries or others:
         raise FedlogitError("export = 'theory' is of honest peers; give no adversaries")
 
 

@@ -296,6 +296,13 @@ def test_what_the_paper_proves_is_of_honest_peers(call, changes):
         small_spec(method=call, export=["theory"], **changes)
 
 
+def test_a_share_of_nobody_leaves_all_peers_honest():
+    adversaries = {"share": 0.0, "attack": "loud_logits"}
+    call = "tally_train(warm_up=0)"
+    spec = small_spec(method=call, export=["theory"], adversaries=adversaries)
+    assert spec == small_spec(method=call, export=["theory"])
+
+
 def test_agreement_is_of_what_peers_send(federation):
     """Three honest peers and a colluding one that all see class 0: the last one names another."""
     for signal, loud in (("votes", ""), ("probabilities", ", magnitude=100.0")):
