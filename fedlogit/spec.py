@@ -58,7 +58,8 @@ class LocalTraining(FrozenConfig):
     Attributes:
         epochs: Passes over the client's data; give this or `steps`.
         first_epochs: Passes in round 1, where it differs (Who to Trust A.1: 10, later 1). Of a
-            client that is absent then, in the first round in which it is there.
+            client that is absent then, in the first round in which it is there; of models that are
+            new in every round, as FedKT's teachers, in every round.
         steps: Minibatches per phase (TallyTrain's K).
     """
 
@@ -218,7 +219,8 @@ class Server(FrozenConfig):
         model: Its architecture; it may be larger than any client's.
         epochs: Passes over the public set each time it is trained.
         batch: Minibatch size; None takes the clients'.
-        optimizer: None takes the clients' settings. Its state is new each time it is trained.
+        optimizer: None takes the clients' settings. Its state is new each time it is trained, so
+            that `reset_every` has no effect.
         augment: As `RunSpec.augment`, on the public images that it learns from; the targets are
             those of the image as it is.
     """
@@ -228,6 +230,16 @@ class Server(FrozenConfig):
     batch: PositiveInt | None = None
     optimizer: Optimizer | None = None
     augment: Literal["none", "crop_flip"] = "none"
+
+    @field_validator("optimizer")
+    @classmethod
+    def _has_effect(cls, value: Optimizer | None) -> Optimizer | None:
+        if value is not None:
+            why = (
+                "has no effect on a server's model, whose optimizer is new each time it is trained"
+            )
+            refuse_unused(value, ("reset_every",), why)
+        return value
 
 
 class Evaluation(FrozenConfig):

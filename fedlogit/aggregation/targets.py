@@ -108,8 +108,8 @@ def as_targets(found: Targets | torch.Tensor, logits: torch.Tensor, who: str) ->
         who: The aggregator's name, for the message.
 
     Raises:
-        FedlogitError: if the shape is wrong, a value is not finite or negative, or a row does not
-            sum to 1.
+        FedlogitError: if the shape or device is wrong, a value is not finite or negative, or a row
+            does not sum to 1.
     """
     wanted = tuple(logits.shape[1:])
     if isinstance(found, torch.Tensor):
@@ -123,6 +123,11 @@ def as_targets(found: Targets | torch.Tensor, logits: torch.Tensor, who: str) ->
             raise FedlogitError(
                 f"aggregator {who} returned Targets whose {part} are"
                 f" {type(getattr(found, part)).__name__}; give a tensor, or distributions alone"
+            )
+        if (device := getattr(found, part).device) != logits.device:
+            raise FedlogitError(
+                f"aggregator {who} returned {part} on {device}; give them on {logits.device}, as"
+                " the logits are"
             )
     rows, weights = found.distributions.float(), found.weights.float()
     if tuple(rows.shape) != wanted or tuple(weights.shape) != wanted[:1]:

@@ -64,13 +64,19 @@ class _Unpadded(TorchFunctionMode):
     def __torch_function__(
         self, func: Any, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if func is torch.conv2d:
-            x, weight, bias, stride, padding, dilation, groups = args
-            if bias is None and dilation == (1, 1) and groups == 1:
-                places = _places(x.shape[2:], weight.shape[2:], stride, padding)
-                if places.are_few:
-                    return _SumOfProducts.apply(x, weight, places)
+        if func is torch.conv2d and not kwargs and (places := _of_call(args)):
+            return _SumOfProducts.apply(*args[:2], places)
         return func(*args, **(kwargs or {}))
+
+
+def _of_call(args: tuple[Any, ...]) -> _Places | None:
+    """Return the places of a convolution as `nn.Conv2d` calls it; None leaves it to PyTorch."""
+    match args:
+        case (x, weight, None, (int(), int()) as stride, (int(), int()) as padding, (1, 1), 1):
+            if x.dim() == 4:  # a single image has no axis of samples
+                places = _places(x.shape[2:], weight.shape[2:], tuple(stride), tuple(padding))
+                return places if places.are_few else None
+    return None
 
 
 class _Place(NamedTuple):

@@ -108,19 +108,21 @@ def distillation_tasks(
     soft = None if targets is None else soften(targets, temperature).to(torch.float32)
     whole = [torch.arange(len(indices))]
     shared = context.data.labels.dim() + 1  # axes of targets that are the same for all
+    # A role ends with a number, so that this is not the address of another role.
+    phases = [f"{client.role}/distil" if client.role else "distil" for client in learners]
     own = [soft] * len(learners) if soft is None or soft.dim() == shared else list(soft)
     return [
         ClientTask(
             client=client,
             indices=indices,
-            batches=whole if once else batches(context, "distil", client, len(indices), part),
+            batches=whole if once else batches(context, phase, client, len(indices), part),
             labels=context.data.labels[indices] if label_weight else None,
             label_weight=label_weight,
             soft=of_client,
             temperature=temperature,
             phase="distillation",
         )
-        for client, of_client in zip(learners, own, strict=True)
+        for client, phase, of_client in zip(learners, phases, own, strict=True)
     ]
 
 
@@ -165,7 +167,10 @@ def server_tasks(
 
 
 def model_tasks(
-    context: RoundContext, models: Sequence[Client], labels: Sequence[torch.Tensor]
+    context: RoundContext,
+    models: Sequence[Client],
+    labels: Sequence[torch.Tensor],
+    part: int = 1,
 ) -> list[ClientTask]:
     """Return tasks of models that are not the clients' own, as long as `spec.local` says.
 
@@ -173,14 +178,15 @@ def model_tasks(
         context: The round.
         models: Each with its samples and a role, which is part of all its random addresses.
         labels: Each one's labels, int64 (its samples,).
+        part: Which time it is in this round, from 1.
     """
     return [
         ClientTask(
             client=model,
             indices=model.private,
-            batches=batches(context, model.role, model, model.samples),
+            batches=batches(context, model.role, model, model.samples, part),
             labels=given,
-            augment=_augmentation(context, model),
+            augment=_augmentation(context, model, part),
             phase="training",
         )
         for model, given in zip(models, labels, strict=True)
@@ -193,7 +199,8 @@ def batches(
     """Return positions of the minibatches of n samples, as `spec.local` says.
 
     Args:
-        context: The round. A client that is new in it trains as long as all do in round 1.
+        context: The round. A client that is new in it trains as long as all do in round 1, and so
+            does a model with a role, which no round inherits from another.
         phase: Part of the address of the order.
         client: Whose minibatches they are.
         n: How many samples there are.
@@ -201,7 +208,7 @@ def batches(
     """
     local = context.spec.local
     generator = _generator(context, f"batches/{phase}", client, part)
-    new = context.first_rounds.get(client.index) == context.round
+    new = bool(client.role) or context.first_rounds.get(client.index) == context.round
     epochs = local.epochs_in(1 if new else context.round)
     return minibatches(n, context.spec.batch, generator, epochs=epochs, steps=local.steps)
 

@@ -7,7 +7,7 @@ clients are run is left to the engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from fedlogit.engine.build import build_client
 from fedlogit.engine.client import Client, State
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores, personalized_accuracy, score
+from fedlogit.engine.grouping import group_by
 from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask
 from fedlogit.errors import FedlogitError
@@ -96,7 +97,7 @@ class Federation:
             clients: The participants.
             engine: Runs the clients.
             server: The server's model.
-            server_engine: Trains the server's model; None is `engine`, which predicts with it.
+            server_engine: Trains the server's model and predicts with it; None is `engine`.
             adversaries: How many of the last clients send false messages.
             validation: Training samples to validate on beside the test split; None is none.
         """
@@ -127,7 +128,7 @@ class Federation:
             self._first_rounds = first_rounds(len(clients), spec.rounds, spec.seed)
         self._log = RoundLog(spec.method.name)
         self._channel = Channel(spec)
-        self._predictions = Predictions(engine, data)
+        self._predictions = Predictions(self.engine_of, data)
         self.ledger, self.exported = self._channel.ledger, self._log.exported
 
     @property
@@ -139,6 +140,10 @@ class Federation:
     def models(self) -> list[Client]:
         """All models there are: the clients', and the global one if there is one."""
         return self.all_clients if self.server is None else [*self.all_clients, self.server]
+
+    def engine_of(self, model: Client) -> Engine:
+        """Return what trains a model and predicts with it: a server's may not suit the clients'."""
+        return self.server_engine if model is self.server else self.engine
 
     @property
     def context(self) -> RoundContext:
@@ -300,12 +305,16 @@ class Federation:
         self.server.renew_optimizer()
         self.log(loss_server=float(np.mean(self._train(tasks))))
 
-    def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> list[float]:
-        """Train models that are not the clients' own, as long as `spec.local` says.
+    def train_models(
+        self, models: Sequence[Client], labels: Sequence[torch.Tensor], *, part: int = 1
+    ) -> list[float]:
+        """Train models that are not the clients' own, as long as `spec.local` says of round 1.
 
         Args:
             models: Of `new_models`, each with its samples.
             labels: Each one's labels of its samples, int64 (its samples,).
+            part: Which time it is in this round, from 1, if the same are trained several times:
+                each draws minibatches and crops of its own.
 
         Returns:
             The mean loss of each, in nats. It is not logged, as models differ in what they learn.
@@ -313,7 +322,7 @@ class Federation:
         Raises:
             Diverged: if the loss of one is no longer finite.
         """
-        return self._train(model_tasks(self.context, models, labels))
+        return self._train(model_tasks(self.context, models, labels, part))
 
     def new_models(self, owner: Client, role: str, samples: Sequence[torch.Tensor]) -> list[Client]:
         """Return untrained models of a client's architecture, one for each list of samples.
@@ -358,16 +367,24 @@ class Federation:
         self.engine.pool.check()
 
     def _train(self, tasks: Sequence[ClientTask]) -> list[float]:
-        """Run tasks, the server's own on its engine; return the mean loss of each."""
+        """Run tasks, each on its model's engine; return the mean loss of each."""
         factor = self.spec.schedule.factor(self.round)
         for task in tasks:
             if self.spec.optimizer.reset_every == "phase":
                 task.client.renew_optimizer()
             task.client.set_rate(factor)
-        if all(task.client is self.server for task in tasks):
-            return self.server_engine.train(tasks)
-        with self._log.clients_work():
-            return self.engine.train(tasks)
+        losses = [0.0] * len(tasks)
+        for rows in group_by(self.engine_of(task.client) for task in tasks):
+            found = self._train_together([tasks[i] for i in rows])
+            for i, loss in zip(rows, found, strict=True):
+                losses[i] = loss
+        return losses
+
+    def _train_together(self, tasks: Sequence[ClientTask]) -> list[float]:
+        """Run tasks of models of one engine; time that the server's own take is not clients'."""
+        of_clients = any(task.client is not self.server for task in tasks)
+        with self._log.clients_work() if of_clients else nullcontext():
+            return self.engine_of(tasks[0].client).train(tasks)
 
     # --- predictions: all of them float32, and all raise `Diverged` as `Predictions` does -------
 
@@ -388,8 +405,11 @@ class Federation:
 
     def own_logits(self, indices: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """Return each client's logits on its own list of samples, (n_i, classes)."""
+        own = {id(client): part for client, part in zip(self.clients, indices, strict=True)}
         with self._log.clients_work():
-            return self._predictions.own_logits(self.clients, indices)
+            return self.engine.map(
+                lambda client: self._predictions.logits_of(client, own[id(client)]), self.clients
+            )
 
     def test_logits(self) -> torch.Tensor:
         """Return every client's logits on the test split, (clients, n, classes)."""

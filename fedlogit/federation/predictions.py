@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import tee
 from operator import add
 
 import numpy as np
@@ -12,6 +13,7 @@ from fedlogit.engine.base import Engine
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores, count_correct, score
+from fedlogit.engine.grouping import group_by
 from fedlogit.engine.task import split_batches
 from fedlogit.errors import Diverged
 
@@ -26,9 +28,9 @@ class Predictions:
     would be a class all the same.
     """
 
-    def __init__(self, engine: Engine, data: DeviceData) -> None:
-        """Predict with an engine, on the samples of a data set."""
-        self._engine = engine
+    def __init__(self, engine_of: Callable[[Client], Engine], data: DeviceData) -> None:
+        """Predict with each model's own engine, on the samples of a data set."""
+        self._engine_of = engine_of
         self._data = data
 
     def logits(self, models: Sequence[Client], indices: torch.Tensor) -> torch.Tensor:
@@ -40,16 +42,9 @@ class Predictions:
         batches = (self._data.test_inputs(part) for part in self.test_parts())
         return self._stacked(models, batches, len(self._data.x_test))
 
-    def own_logits(
-        self, models: Sequence[Client], indices: Sequence[torch.Tensor]
-    ) -> list[torch.Tensor]:
-        """Return each model's logits on its own list of samples, (n_i, classes)."""
-        own = {id(model): part for model, part in zip(models, indices, strict=True)}
-        return self._engine.map(lambda model: self.logits_of(model, own[id(model)]), models)
-
     def logits_of(self, model: Client, indices: torch.Tensor) -> torch.Tensor:
         """Return one model's logits, (n, classes)."""
-        parts = self._engine.predict_one(model, self._inputs(indices))
+        parts = self._engine_of(model).predict_one(model, self._inputs(indices))
         return _finite(model, torch.cat(list(parts)))
 
     def test_counts(self, models: Sequence[Client]) -> list[EvalCounts]:
@@ -72,10 +67,25 @@ class Predictions:
     ) -> list[EvalCounts]:
         """Return sums over batches, so that no logits of all samples are kept."""
         sums: list[EvalCounts] = []
-        for logits, true in zip(self._engine.predict(models, batches), labels, strict=True):
+        for logits, true in zip(self._predict(models, batches), labels, strict=True):
             found = count_correct(logits, true)
             sums = list(map(add, sums, found)) if sums else found
         return sums
+
+    def _predict(
+        self, models: Sequence[Client], batches: Iterable[torch.Tensor]
+    ) -> Iterator[torch.Tensor]:
+        """Yield logits as `Engine.predict`, each model's by its own engine."""
+        engines = [self._engine_of(model) for model in models]
+        groups = group_by(engines)
+        if len(groups) == 1:  # not copied
+            return engines[0].predict(models, batches)
+        order = torch.tensor([i for rows in groups for i in rows]).argsort()
+        found = [
+            engines[rows[0]].predict([models[i] for i in rows], own)
+            for rows, own in zip(groups, tee(batches, len(groups)), strict=True)
+        ]
+        return (torch.cat(parts)[order] for parts in zip(*found, strict=True))
 
     def test_parts(self) -> list[slice]:
         """Return the test samples of each forward pass."""
@@ -92,7 +102,7 @@ class Predictions:
         logits = torch.empty(len(models), samples, self._data.classes, device=self._data.device)
         start = 0
         # Not joined, which takes twice the memory.
-        for rows in self._engine.predict(models, batches):
+        for rows in self._predict(models, batches):
             if not start:
                 logits = rows.new_empty(len(models), samples, *rows.shape[2:])
             logits[:, start : start + rows.shape[1]] = rows

@@ -41,8 +41,8 @@ class Method(Component, ABC):
         server_model: There is a server's model of its own, `spec.server`, which learns from
             predictions; it is what is tested, and clients may have any architectures.
         one_shot: In a run of one round its clients only train and predict, as those of other such
-            methods do, so that these stages can be shared (see `fedlogit.runs.stages`); what
-            follows is `exchange`.
+            methods do, so that these stages can be shared where `shares_clients`; what follows is
+            `exchange`.
         supports_sequences: It also works where a sample has a class at each of its positions, as a
             text's tokens have, and logits are (clients, n, T, classes).
         fixed_messages: The size of its messages does not depend on what models learn, so that a run
@@ -81,6 +81,16 @@ class Method(Component, ABC):
     def holdout(self) -> float:
         """Share of each client's private samples that it keeps for validation."""
         return 0.0
+
+    @property
+    def shares_clients(self) -> bool:
+        """Whether clients of a run of one round are those of the method `local` until they predict.
+
+        Then their training is a stage of its own, which methods share (`fedlogit.runs.stages`). A
+        `one_shot` method is made in one piece where its clients keep samples back, or where `init`
+        may change them. One that does more before they predict overrides this.
+        """
+        return self.one_shot and not self.holdout and type(self).init is Method.init
 
     @property
     def adversarial_clients(self) -> int:

@@ -9,6 +9,7 @@ from typing import Annotated, ClassVar
 import torch
 from pydantic import Field
 
+from fedlogit import data
 from fedlogit.aggregation.contribution import (
     evidence,
     instantaneous_scores,
@@ -23,9 +24,10 @@ from fedlogit.aggregation.logit_maximisation import (
     models_at_once,
     probed_together,
 )
-from fedlogit.errors import Diverged
+from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Client, Federation, State
 from fedlogit.methods.model_federation import ModelFederation, model_message
+from fedlogit.spec import RunSpec
 
 __all__ = ["CELM"]
 
@@ -69,6 +71,16 @@ class CELM(ModelFederation):
     debias: bool = True
     warm_start: bool = True
     classes_per_round: Annotated[int, Field(gt=0)] | None = None
+
+    def check(self, spec: RunSpec) -> None:
+        """Refuse a number of classes that is all of them: that is another hash of the same run."""
+        classes = data.card(spec.dataset).classes
+        if self.classes_per_round is not None and self.classes_per_round >= classes:
+            raise FedlogitError(
+                f"method {self.name}: classes_per_round = {self.classes_per_round}: dataset"
+                f" {spec.dataset} has {classes} classes, so all are probed; leave it out, or give"
+                " less"
+            )
 
     def init(self, fed: Federation) -> None:
         """Start from equal contributions c_i = 1/N (line 13)."""

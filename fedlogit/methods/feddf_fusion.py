@@ -56,7 +56,8 @@ class FedDFFusion(ModelFederation):
         return self.server_steps > 0
 
     def check(self, spec: RunSpec) -> None:
-        """Refuse settings that do not fit the run."""
+        """Refuse settings that do not fit the run, or without effect in it."""
+        self._check_effect()
         check_probing(self.probes_per_round, self.warm_up, spec)
         public = spec.public.size if spec.public else 0
         if self.server_steps * self.probes_per_round > public:
@@ -70,6 +71,20 @@ class FedDFFusion(ModelFederation):
                 f"method {self.name}: server_optimizer = {self.server_optimizer!r}: with"
                 " optimizer.reset_every = 'phase' every step has a new one; leave it out"
             )
+
+    def _check_effect(self) -> None:
+        """Refuse what is about steps that the server does not take.
+
+        But for `warm_up`: a paper gives it by scale to all its variants, also to that without steps
+        (TallyTrain's table 2).
+        """
+        idle = ("probes_per_round", "server_optimizer", "target")
+        for key in idle if not self.server_steps else ():
+            if key in self.changed():
+                raise FedlogitError(
+                    f"method {self.name}: {key} = {getattr(self, key)!r}: has no effect with"
+                    " server_steps = 0; leave it out"
+                )
 
     def contributions(self, fed: Federation) -> list[float]:
         """Return c_i = 1/N."""

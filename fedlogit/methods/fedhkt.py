@@ -51,6 +51,11 @@ class FedHKT(OneShot):
     selection: bool = False
 
     @property
+    def changes_clients(self) -> bool:
+        """Whether groups share models, or a subclass does something else."""
+        return bool(self.groups) or type(self).after_training is not FedHKT.after_training
+
+    @property
     def sends_predictions(self) -> bool:
         """Logits alone, unless groups share models."""
         return not self.groups

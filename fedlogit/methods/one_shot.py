@@ -40,6 +40,17 @@ class OneShot(Method):
     supports_external_public: ClassVar[bool] = True
 
     @property
+    def shares_clients(self) -> bool:
+        """Unless a subclass has a round of its own, or does something after training."""
+        own_round = type(self).round is not OneShot.round
+        return super().shares_clients and not own_round and not self.changes_clients
+
+    @property
+    def changes_clients(self) -> bool:
+        """Whether `after_training` does anything: it is overridden."""
+        return type(self).after_training is not OneShot.after_training
+
+    @property
     def sends_predictions(self) -> bool:
         """Logits, in every round that there is."""
         return True

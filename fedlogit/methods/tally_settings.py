@@ -135,7 +135,8 @@ def _check_theory(settings: TallySettings, spec: RunSpec) -> None:
             f"export = 'theory' needs one class a sample; dataset {spec.dataset} is a text,"
             " with a target at each position"
         )
-    if settings.adversaries or spec.adversaries:
+    others = spec.adversaries.number(spec.clients) if spec.adversaries else 0
+    if settings.adversaries or others:
         raise FedlogitError("export = 'theory' is of honest peers; give no adversaries")
 
 
@@ -220,7 +221,7 @@ def _trim_rules(settings: TallySettings, spec: RunSpec) -> Rules:
     """Refuse a trim that makes the mean or the median: two rows of a table would be one run."""
     if settings.rule != "trimmed_mean":
         return []
-    neighbours = {"mesh": spec.clients, "ring": 3, "regular": settings.degree + 1}
+    neighbours = {"mesh": _peers(spec), "ring": 3, "regular": settings.degree + 1}
     received = min(spec.clients, neighbours[settings.topology])
     rule = effective_rule(received, settings.trim)
     others = f", or trim from {1 / received:.3g} to less than {(received - 1) // 2 / received:.3g}"
@@ -232,6 +233,14 @@ def _trim_rules(settings: TallySettings, spec: RunSpec) -> Rules:
             + (others if received > 4 else ""),  # of four at most two are left
         )
     ]
+
+
+def _peers(spec: RunSpec) -> int:
+    """Return how many peers are there in a round; all of them where that differs by the round."""
+    participation = spec.participation
+    if participation is None or participation.schedule:
+        return spec.clients
+    return participation.fewest(spec.clients, spec.rounds)[1]
 
 
 def _no_effect_rules(settings: TallySettings, spec: RunSpec) -> Rules:

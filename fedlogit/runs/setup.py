@@ -142,7 +142,7 @@ def federate(
         clients,
         engine,
         server,
-        engines.server(data, pool, spec.precision, on_task),
+        engines.server(data, pool, spec.precision, on_task) if method.server_model else None,
         adversaries or method.adversarial_clients,
         validation if spec.evaluation.with_test else None,
     )

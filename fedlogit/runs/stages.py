@@ -75,8 +75,14 @@ def why_in_one_piece(spec: RunSpec) -> str:
     there is nothing to share. Files are of all clients, so where some are absent it is in one, too;
     and of honest answers, so where some falsify theirs it is, too.
     """
-    if not get(spec.method).one_shot or spec.rounds != 1:
+    method = get(spec.method)
+    if not method.one_shot or spec.rounds != 1:
         return f"method {spec.method.name} with rounds = {spec.rounds}: a run that is not one-shot"
+    if not method.shares_clients:
+        return (
+            f"method {spec.method.name}: a run whose clients keep samples back or do more than"
+            " train before they predict"
+        )
     if spec.text is not None:
         return "text: a run on a text"
     if spec.ledger_only:

@@ -111,6 +111,8 @@ def test_hard_targets_leave_the_unlabelled_out():
         (Targets(torch.ones(7, 4) / 4, torch.ones(6)), r"\(6,\) weights"),
         (Targets(torch.ones(7, 4) / 4, None), "Targets whose weights are NoneType; give a tensor"),
         (Targets([0.5], torch.ones(7)), "Targets whose distributions are list; give a tensor"),
+        (torch.ones(7, 4, device="meta"), "distributions on meta; give them on cpu, as the logits"),
+        (Targets(torch.ones(7, 4) / 4, torch.ones(7, device="meta")), "weights on meta; give them"),
         (torch.tensor(1.0), r"returned shape \(\) with \(\) weights; the logits ask for \(7, 4\)"),
     ],
 )

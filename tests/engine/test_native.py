@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from support.gradients import flat_with_gradient
+from support.own_models import TanhNet
 from support.refusals import refused
 
 from fedlogit.data import UNKNOWN
@@ -473,6 +474,17 @@ def test_which_tasks_of_perceptrons_are_done_in_one_call(monkeypatch, optimizer,
     """A method may give one that its workload does not tell of; nothing is then left out."""
     settings = SGD.model_copy(update=optimizer)
     assert done_at_once(monkeypatch, "mlp(hidden=[4])", settings, given) is at_once
+
+
+def test_a_perceptron_that_does_something_else_is_left_to_pytorch(monkeypatch):
+    """Compiled code would do what the class does that it is derived from."""
+    model, x = TanhNet(SHAPE, (4,), 10, 0), torch.rand(3, *SHAPE)
+    engine = NativeEngine(SimpleNamespace(classes=10), pool=None)
+    with torch.no_grad():
+        found = engine.logits(SimpleNamespace(model=model, vector=flatten(model)), x)
+        assert torch.equal(found, model(x))
+    monkeypatch.setattr("support.own_models.TanhMlp.network", lambda *_: model)
+    assert not done_at_once(monkeypatch, "support.own_models:TanhMlp", SGD, {})
 
 
 PERCEPTRON = Workload("mlp", "cpu", SGD)

@@ -81,6 +81,34 @@ def test_first_round_may_have_its_own_epochs():
         ({"optimizer": {"name": "sgd", "lr": 0.1, "eps": 1e-4}}, "eps = 0.0001 has no effect"),
         ({"schedule": {"once": True}}, "once = True has no effect without every; leave it out"),
         ({"schedule": {"gamma": 0.5}}, "gamma = 0.5 has no effect without every"),
+        (
+            {
+                "server": {
+                    "model": "mlp_net",
+                    "epochs": 1,
+                    "optimizer": {"name": "sgd", "lr": 0.1, "reset_every": "phase"},
+                }
+            },
+            "reset_every = 'phase' has no effect on a server's model, whose optimizer is new each"
+            " time it is trained; leave it out (or at 'run')",
+        ),
+        (
+            {"method": "celm(classes_per_round=10)"},
+            "classes_per_round = 10: dataset digits has 10 classes, so all are probed; leave it"
+            " out, or give less",
+        ),
+        (
+            {"method": "feddf_fusion(server_steps=0, warm_up=1, target='probabilities')"},
+            "target = 'probabilities': has no effect with server_steps = 0; leave it out",
+        ),
+        (
+            {"method": "feddf_fusion(server_steps=0, warm_up=1, server_optimizer='new')"},
+            "server_optimizer = 'new': has no effect with server_steps = 0",
+        ),
+        (
+            {"method": "feddf_fusion(server_steps=0, warm_up=1, probes_per_round=8)"},
+            "probes_per_round = 8: has no effect with server_steps = 0",
+        ),
     ],
 )
 def test_a_setting_without_effect_is_refused(changes, said):

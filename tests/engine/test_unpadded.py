@@ -102,6 +102,25 @@ def test_a_convolution_is_replaced_where_most_of_it_is_padding(monkeypatch, side
     assert len(asked) == replaced
 
 
+@pytest.mark.parametrize(
+    "convolve",
+    [
+        lambda x, weight: F.conv2d(x, weight, padding=1),
+        lambda x, weight: F.conv2d(input=x, weight=weight, padding=1),
+        lambda x, weight: F.conv2d(x, weight, None, 1, 1),
+        lambda x, weight: F.conv2d(x, weight, None, (1,), (1,)),
+        lambda x, weight: F.conv2d(x, weight, None, [1, 1], [1, 1], [1, 1], 1),
+        lambda x, weight: F.conv2d(x, weight, None, (1, 1), "same", (1, 1), 1),
+        lambda x, weight: F.conv2d(x[0], weight, None, (1, 1), (1, 1), (1, 1), 1),
+    ],
+)
+def test_a_convolution_may_be_called_in_any_way(convolve):
+    x, weight = torch.randn(2, 4, 2, 2), torch.randn(3, 4, 3, 3)
+    with _Unpadded():
+        found = convolve(x, weight)
+    torch.testing.assert_close(found, convolve(x, weight))
+
+
 def outcome(network, x):
     """Return what a network says, its gradient if it trains, and its statistics afterwards."""
     gradient = flat_with_gradient(network).grad

@@ -15,7 +15,13 @@ from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import State
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
-from fedlogit.federation.client_tasks import batches, private_tasks, server_tasks
+from fedlogit.federation.client_tasks import (
+    batches,
+    distillation_tasks,
+    model_tasks,
+    private_tasks,
+    server_tasks,
+)
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng
 
@@ -189,6 +195,31 @@ def test_orders_and_crops_differ_by_round_client_and_phase(federation):
         return tuple(torch.rand(3, generator=task.augment).tolist())
 
     assert len({crops(*place) for place in places[:3]}) == 3
+
+    students = [
+        *fed.new_models(fed.clients[0], "student/0", [fed.public, fed.public]),
+        *fed.new_models(fed.clients[0], "student/1", [fed.public]),
+    ]
+    labels = [torch.zeros(len(fed.public), dtype=torch.int64)] * len(students)
+
+    def orders(tasks) -> list[tuple[int, ...]]:
+        return [tuple(torch.cat(task.batches).tolist()) for task in tasks]
+
+    fed.round = 1
+    soft = torch.full((len(fed.public), 10), 0.1)
+    found = [
+        *orders(model_tasks(fed.context, students, labels)),
+        *orders(model_tasks(fed.context, students, labels, 2)),
+        *orders(distillation_tasks(fed.context, [fed.clients[0], *students], fed.public, soft, 0.0,
+                                   once=False)),
+    ]  # fmt: skip
+    assert len(set(found)) == len(found) == 3 + 3 + 4
+    cropped = [
+        tuple(torch.rand(3, generator=task.augment).tolist())
+        for part in (1, 2)
+        for task in model_tasks(fed.context, students, labels, part)
+    ]
+    assert len(set(cropped)) == len(cropped)
 
     def lesson(round_: int, part: int) -> tuple[int, ...]:
         fed.round = round_

@@ -87,6 +87,23 @@ def test_the_first_epochs_are_those_of_a_clients_first_round(federation, monkeyp
     assert steps == {1: {0: 3, 2: 3}, 2: {0: 1, 1: 3, 2: 1}, 3: {0: 1, 1: 1, 2: 1}}
 
 
+def test_models_that_are_new_in_each_round_have_the_first_epochs_in_each(federation, monkeypatch):
+    """FedKT's teachers and students start anew; the clients, which it trains not, do not count."""
+    local = {"epochs": 1, "first_epochs": 3}
+    fed, method = three(federation, "fedkt(1, 2)", local=local, batch=10_000, public={"size": 60})
+    steps = {1: set(), 2: set()}
+    train = fed.engine.train
+
+    def noted(tasks):
+        steps[fed.round] |= {(task.client.role, len(task.batches)) for task in tasks}
+        return train(tasks)
+
+    monkeypatch.setattr(fed.engine, "train", noted)
+    go_on(fed, method, 2)
+    assert steps[1] == steps[2]
+    assert steps[2] == {("teacher/0/0", 3), ("teacher/0/1", 3), ("student/0/0", 3)}
+
+
 def test_celms_contributions_and_images_of_the_absent_wait(federation, monkeypatch):
     fed, method = three(federation, "celm(steps=2, warm_up=1.0)")
 

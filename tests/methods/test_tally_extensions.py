@@ -219,6 +219,24 @@ def test_a_share_that_trims_nobody_or_all_but_the_middle_names_the_shares_that_w
         small_spec(method=call.format("0.2, topology='ring'"), clients=10, partition="iid(90)")
 
 
+def test_a_share_is_trimmed_of_those_who_are_there():
+    """All that are present reach each other on a mesh; on a schedule their number differs."""
+    call = "tally_train(warm_up=0, signal='probabilities', rule='trimmed_mean', trim={})"
+
+    def asked(trim, there):
+        given = {"clients": 10, "partition": "iid(90)", "participation": there}
+        return small_spec(method=call.format(trim), **given)
+
+    with refused("trim = 0.2: of the 3 messages that a peer gets it is the mean"):
+        asked(0.2, {"number": 3})
+    with refused("trim = 0.35: of the 4 messages that a peer gets it is the median"):
+        asked(0.35, 0.4)
+    assert asked(0.4, 0.7), "of seven, three are left"
+    assert asked(0.2, {"schedule": [{"clients": [0, 1, 2, 3, 4, 5, 6], "since": 2}]})
+    with refused("participation.number = 11: give at most the 10 clients"):
+        asked(0.2, {"number": 11})
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -276,6 +294,13 @@ def test_with_a_new_optimizer_in_each_phase_feddf_has_no_choice():
 def test_what_the_paper_proves_is_of_honest_peers(call, changes):
     with refused("export = 'theory' is of honest peers; give no adversaries"):
         small_spec(method=call, export=["theory"], **changes)
+
+
+def test_a_share_of_nobody_leaves_all_peers_honest():
+    adversaries = {"share": 0.0, "attack": "loud_logits"}
+    call = "tally_train(warm_up=0)"
+    spec = small_spec(method=call, export=["theory"], adversaries=adversaries)
+    assert spec == small_spec(method=call, export=["theory"])
 
 
 def test_agreement_is_of_what_peers_send(federation):

@@ -56,6 +56,57 @@ def test_a_server_may_have_the_faster_engine(train, tmp_path):
     assert engine_of(folder) == "loop, server native"
 
 
+PERCEPTRON = {"models": ["mlp(hidden=[16])"], "optimizer": PERCEPTRONS["optimizer"]}
+RESIDUAL = {"models": ["resnet_light(1)"]}
+
+
+def noted(monkeypatch, fed, name: str, models) -> list[tuple[str, int]]:
+    """Return a list that gets, of a call of an engine, its name and the models' numbers."""
+    found: list[tuple[str, int]] = []
+    for engine in (fed.engine, fed.server_engine):
+        original = getattr(engine, name)
+
+        def call(*args, engine=engine, original=original):
+            found.extend((engine.name, model.index) for model in models(*args))
+            return original(*args)
+
+        monkeypatch.setattr(engine, name, call)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("clients", "engine", "model"),
+    [
+        pytest.param(PERCEPTRON, "native", "TanhMlp", marks=needs_compiler),
+        (RESIDUAL, "unpadded", "SamePadding"),
+        (RESIDUAL, "unpadded", "FunctionalConvolution"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_servers_model_is_trained_asked_and_tested_by_its_own_engine(
+    federation, monkeypatch, clients, engine, model
+):
+    """The clients' engine was asked about their models alone, and may not know the server's."""
+    server = {"model": f"support.own_models:{model}", "epochs": 1}
+    evaluation = {"validation": 40, "with_test": True}
+    fed = federation(method="feddf", engine=engine, server=server, evaluation=evaluation, **clients)
+    assert (fed.engine.name, fed.server_engine.name) == (engine, "loop")
+    passed = noted(monkeypatch, fed, "forward", lambda model, x: [model])
+    trained = noted(monkeypatch, fed, "train", lambda tasks: [task.client for task in tasks])
+    one, other, *_ = fed.clients
+    fed.start_round(1)
+    fed.distil(fed.public, torch.full((len(fed.public), 10), 0.1), learners=[one, fed.server])
+    assert set(trained) == {(engine, one.index), ("loop", fed.server.index)}
+    found = fed.logits(fed.public, [other, fed.server, one])
+    assert torch.equal(found[1], fed.server_logits(fed.public))
+    assert torch.equal(found[[2, 0]], fed.logits(fed.public, [one, other]))
+    with torch.no_grad():
+        assert torch.equal(found[1], fed.server.model(fed.data.inputs(fed.public)))
+    fed.evaluate()
+    assert fed.take_log()["validation_accuracy"] >= 0
+    assert set(passed) == {(engine, 0), (engine, 1), ("loop", fed.server.index)}
+
+
 def test_a_run_that_only_counts_has_no_engine(train):
     assert engine_of(train(method="fedavg", engine="native", ledger_only=True)) == "none"
 

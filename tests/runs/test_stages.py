@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from support.small import built, small_spec
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
+from fedlogit.component import catalogue
 from fedlogit.engine.float32 import configure_float32_matmul
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import (
@@ -25,6 +27,9 @@ from fedlogit.files import (
     write_json,
     write_sealed,
 )
+from fedlogit.methods.fedhkt import FedHKT
+from fedlogit.methods.local import Local
+from fedlogit.methods.one_shot import OneShot
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.context import RunOptions
 from fedlogit.runs.logit_files import load_logits
@@ -204,6 +209,62 @@ def test_a_run_of_several_rounds_is_not_made_in_stages():
     assert not in_stages(spec)
     with refused("method feddf with rounds = 2: a run that is not one-shot is not made in stages"):
         clients_spec(spec)
+
+
+class Sure(OneShot):
+    """Distils the clients' mean, as all of these do; nothing else is its own."""
+
+    def targets(self, logits):
+        return logits.softmax(-1).mean(0)
+
+
+class HoldsOut(Sure):
+    holdout: ClassVar[float] = 0.2
+
+
+class Begins(Sure):
+    def init(self, fed):
+        fed.broadcast(fed.clients[0].state())
+
+
+class OwnRound(Sure):
+    def round(self, fed, r):
+        fed.train_private(proximal_mu=0.1)
+        self.exchange(fed, fed.logits(fed.public))
+
+
+class Averages(Sure):
+    def after_training(self, fed):
+        fed.broadcast(fed.merge())
+
+
+class Groups(FedHKT):
+    def after_training(self, fed):
+        fed.broadcast(fed.merge())
+
+
+class TrainsTwice(Local):
+    def round(self, fed, r):
+        fed.train_private()
+        fed.train_private(part=2)
+
+
+@pytest.mark.parametrize("kind", [HoldsOut, Begins, OwnRound, Averages, Groups, TrainsTwice])
+def test_clients_that_do_more_than_those_of_local_are_not_made_in_stages(kind):
+    spec = small_spec(method=f"{__name__}:{kind.__name__}", **ONCE)
+    assert not in_stages(spec)
+    said = f"method {spec.method.name}: a run whose clients keep samples back or do more than train"
+    with refused(f"{said} before they predict is not made in stages; train it in one piece"):
+        clients_spec(spec)
+
+
+def test_a_one_shot_method_of_ones_own_that_changes_no_client_is_made_in_stages():
+    assert in_stages(small_spec(method=f"{__name__}:Sure", **ONCE))
+    built_in = catalogue("fedlogit.methods", methods.Method)
+    one_shot = [name for name, cls in built_in.items() if cls.one_shot]
+    assert {"local", "fedhkt", "fedol"} < set(one_shot)
+    for name in one_shot:
+        assert in_stages(small_spec(method=name, **ONCE))
 
 
 def test_stopped_clients_go_on(digits, clients, tmp_path, monkeypatch):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 from fedlogit.data import UNKNOWN
 from fedlogit.engine.base import Workload
@@ -75,23 +76,20 @@ class NativeEngine(LoopEngine):
         passes = _PASSES.get(type(model.model))
         if passes and len(x) >= passes.smallest:
             return passes.logits(model.vector, x, self.data.classes)
-        match model.model:
-            case MlpNetwork(sizes=sizes, pad=pad) if not torch.is_grad_enabled():
-                return mlp_logits(model.vector, x, sizes=sizes, pad=pad)
-            case _:
-                return super().logits(model, x)
+        if _is_perceptron(model.model) and not torch.is_grad_enabled():
+            return mlp_logits(model.vector, x, sizes=model.model.sizes, pad=model.model.pad)
+        return super().logits(model, x)
 
     def run(self, task: ClientTask) -> float:
         """Run one task, in one call of compiled code where that can do all of it."""
         if not task.batches or not all(task.sizes()):  # a mean over nothing is no number
             return super().run(task)
-        match task.client.model:
-            case MlpNetwork() if task.augment is None and _is_plain(task, "sgd"):
-                return self._at_once(task, _perceptron)
-            case model if type(model) in TRAIN and _is_plain(task, "adam"):
-                return self._at_once(task, _lenet)
-            case _:
-                return super().run(task)
+        model = task.client.model
+        if _is_perceptron(model) and task.augment is None and _is_plain(task, "sgd"):
+            return self._at_once(task, _perceptron)
+        if type(model) in TRAIN and _is_plain(task, "adam"):
+            return self._at_once(task, _lenet)
+        return super().run(task)
 
     def _at_once(self, task: ClientTask, train: _Train) -> float:
         self.pool.check()
@@ -102,6 +100,11 @@ class NativeEngine(LoopEngine):
         total = train(task, self.data, self.pool, order)
         self.pool.check()
         return checked_mean(total, len(positions), task)
+
+
+def _is_perceptron(model: nn.Module) -> TypeGuard[MlpNetwork]:
+    """Return whether compiled code does what a model does; a subclass may do something else."""
+    return type(model) is MlpNetwork
 
 
 def _of_perceptrons(workload: Workload) -> dict[str, bool]:
