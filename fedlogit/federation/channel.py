@@ -13,6 +13,7 @@ from fedlogit.engine.client import Client
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.ledger import Ledger
 from fedlogit.federation.quantizer import quantize
+from fedlogit.federation.shape_checks import check_rows
 from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec
 
@@ -67,7 +68,11 @@ class Channel:
             messages: A row a client, (clients, …).
             senders: The clients.
             bits: Bits that an element takes when sent; None is its dtype's size.
+
+        Raises:
+            FedlogitError: if they are no rows of a tensor, or predictions not a row of each client.
         """
+        self._check_rows("uplink", kind, messages, senders)
         sent = self.claimed(messages, kind, senders) if kind in _PREDICTIONS else messages
         return self._send(kind, sent, bits, self.ledger.up)
 
@@ -92,14 +97,21 @@ class Channel:
         rounded = read is not message
         return read / read.sum(-1, keepdim=True) if distributions and rounded else read
 
-    def exchange(self, kind: str, messages: torch.Tensor, links: int | None) -> torch.Tensor:
+    def exchange(
+        self, kind: str, messages: torch.Tensor, senders: Senders, links: int | None
+    ) -> torch.Tensor:
         """Book messages between clients; return what the others read.
 
         Args:
             kind: As for `uplink`.
             messages: A row a client, (clients, …).
+            senders: The clients.
             links: How many ordered pairs of clients are connected; None is all of them.
+
+        Raises:
+            FedlogitError: as for `uplink`.
         """
+        self._check_rows("exchange", kind, messages, senders)
         return self._send(kind, messages, None, partial(self.ledger.exchange, links=links))
 
     def _send(
@@ -126,7 +138,11 @@ class Channel:
 
         Returns:
             Like `logits`, and `logits` itself where `spec.adversaries` falsifies no predictions.
+
+        Raises:
+            FedlogitError: if there is not a row of each sender.
         """
+        self._check_rows("claimed", kind, logits, senders)
         how = self._spec.adversaries
         if how is None or not how.of_predictions:
             return logits
@@ -136,6 +152,12 @@ class Channel:
             sent[place] = false_logits(logits[place], how, torch_rng(self._spec.seed, *address))
             self._falsified = senders.round
         return sent
+
+    def _check_rows(self, call: str, kind: str, messages: object, senders: Senders) -> None:
+        """Refuse messages of clients that are no tensor, or predictions not of each client."""
+        who = f"method {self._spec.method.name}: fed.{call} of {kind!r}"
+        of_each = call == "claimed" or kind in _ROUNDED
+        check_rows(messages, who, len(senders.clients), of_each=of_each)
 
     def check_round(self, senders: Senders) -> None:
         """Refuse a round, once it is done, whose messages an attack or quantization passed by.

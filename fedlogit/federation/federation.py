@@ -483,13 +483,17 @@ class Federation:
                 column ``bytes_up.<kind>``. Of ``logits`` and ``auxiliary_logits`` the server reads
                 what clients claim (see `claimed`). With `spec.quantization` these and
                 ``probabilities`` are rounded.
-            messages: A row for each sender, (clients, …), of any dtype.
+            messages: A row for each sender, (clients, …), of any dtype. Of predictions, which are
+                ``logits``, ``auxiliary_logits`` and ``probabilities``, that is each of `clients`.
             bits: Bits that an element takes when sent, where a message is packed; None is the size
                 of its dtype. A message takes whole bytes. What a method packs itself is not
                 rounded.
 
         Returns:
             What the server reads, like `messages`; `messages` itself where nothing changes it.
+
+        Raises:
+            FedlogitError: if they are no tensor, or predictions without a row for each client.
         """
         return self._channel.uplink(kind, messages, self._senders, bits)
 
@@ -502,6 +506,9 @@ class Federation:
 
         Returns:
             Like `logits`; `logits` itself where nobody falsifies any.
+
+        Raises:
+            FedlogitError: if there is not a row for each of them.
         """
         return self._channel.claimed(logits, kind, self._senders)
 
@@ -546,8 +553,11 @@ class Federation:
         Returns:
             What the others read, like `messages`; `messages` itself where nothing is rounded.
             Adversaries' rows are not falsified here.
+
+        Raises:
+            FedlogitError: as for `uplink`.
         """
-        return self._channel.exchange(kind, messages, links)
+        return self._channel.exchange(kind, messages, self._senders, links)
 
     def send_alike(self, name: str, step: Callable[[], None]) -> None:
         """Do a step whose messages are as long in every round; `ledger_only` does it once.

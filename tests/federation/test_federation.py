@@ -117,6 +117,48 @@ def test_messages_of_a_bit_a_number_and_to_some_clients_only(federation):
     }
 
 
+@pytest.mark.parametrize("adversaries", [None, {"share": 0.4, "attack": "loud_logits"}])
+@pytest.mark.parametrize("kind", ["logits", "auxiliary_logits", "probabilities"])
+@pytest.mark.parametrize("rows", [2, 60])
+def test_predictions_without_a_row_for_each_client_are_refused(federation, kind, rows, adversaries):
+    fed = federation(clients=5, partition="iid(90)", adversaries=adversaries)
+    fed.start_round(1)
+    said = torch.rand(rows, 10)
+    for operation in ("uplink", "exchange"):
+        with pytest.raises(FedlogitError) as error:
+            getattr(fed, operation)(kind, said)
+        assert str(error.value) == (
+            f"method average: fed.{operation} of {kind!r} got shape ({rows}, 10), {rows} rows of 5"
+            " clients; give a row for each client that is present (what is selected of"
+            " fed.claimed(…) goes under another kind)"
+        )
+    with refused(f"fed.claimed of 'selected' got shape ({rows}, 10), {rows} rows of 5 clients"):
+        fed.claimed(said, "selected")
+    assert fed.ledger.totals() == {"up": {}, "down": {}}
+    fed.uplink("selected", said)
+
+
+def test_rows_are_those_of_the_clients_that_are_present(federation):
+    fed = federation(participation={"schedule": [{"clients": [0], "since": 2}]})
+    fed.start_round(1)
+    fed.uplink("logits", torch.rand(3, 10))
+    with refused("4 rows of 3 clients"):
+        fed.uplink("logits", torch.rand(4, 10))
+
+
+@pytest.mark.parametrize("kind", ["logits", "votes"])
+def test_a_message_that_is_no_tensor_is_refused(federation, kind):
+    fed = federation()
+    fed.start_round(1)
+    for operation in (fed.uplink, fed.exchange):
+        with refused(f"of {kind!r} got a list; give a tensor, a row for each of the 4 clients"):
+            operation(kind, [[1.0]] * 4)
+        with refused(f"of {kind!r} got shape (), no rows of 4 clients; give a row for each"):
+            operation(kind, torch.tensor(1.0))
+    with refused("method average: fed.claimed of 'mine' got a ndarray; give a tensor"):
+        fed.claimed(np.zeros((4, 10)), "mine")
+
+
 def test_backbone_broadcast_leaves_each_head_alone(federation):
     fed = federation(clients=2)
     heads = [c.vector[c.head_mask()].clone() for c in fed.clients]

@@ -1,0 +1,36 @@
+"""What a method gives to an operation is refused in one line where its shape cannot be meant."""
+
+from __future__ import annotations
+
+import torch
+
+from fedlogit.errors import FedlogitError
+
+__all__ = ["check_rows"]
+
+
+def check_rows(messages: object, call: str, clients: int, *, of_each: bool) -> None:
+    """Refuse messages of clients that are not rows of a tensor.
+
+    Args:
+        messages: What clients send, (clients, …).
+        call: Which method gives them to which operation, for the message.
+        clients: How many are present.
+        of_each: There must be a row for each of them: row i is taken for what client i says.
+
+    Raises:
+        FedlogitError: if they are no tensor, have no axis, or too few or too many rows.
+    """
+    shape = tuple(_tensor(messages, call, f"a row for each of the {clients} clients").shape)
+    if not shape or (of_each and shape[0] != clients):
+        raise FedlogitError(
+            f"{call} got shape {shape}, {shape[0] if shape else 'no'} rows of {clients} clients;"
+            " give a row for each client that is present (what is selected of fed.claimed(…) goes"
+            " under another kind)"
+        )
+
+
+def _tensor(given: object, call: str, wanted: str) -> torch.Tensor:
+    if not isinstance(given, torch.Tensor):
+        raise FedlogitError(f"{call} got a {type(given).__name__}; give a tensor, {wanted}")
+    return given
