@@ -13,7 +13,7 @@ from fedlogit.engine.client import Client
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.ledger import Ledger
 from fedlogit.federation.quantizer import quantize
-from fedlogit.federation.shape_checks import check_rows
+from fedlogit.federation.shape_checks import check_message, check_rows
 from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec
 
@@ -80,7 +80,8 @@ class Channel:
         self,
         kind: str,
         message: torch.Tensor,
-        receivers: int,
+        clients: int,
+        receivers: int | None,
         bits: int | None,
         distributions: bool,
     ) -> torch.Tensor:
@@ -89,10 +90,17 @@ class Channel:
         Args:
             kind: As for `uplink`.
             message: What each gets.
-            receivers: How many clients get it.
+            clients: How many are present.
+            receivers: How many clients get it; None is all that are present.
             bits: As for `uplink`.
             distributions: Its rows sum to 1; rounded ones are scaled so that they do, too.
+
+        Raises:
+            FedlogitError: if it is no tensor, or predictions with an axis of clients for all.
         """
+        axes = self._axes if kind in _ROUNDED and receivers is None else None
+        check_message(message, self._call("downlink", kind), clients, axes)
+        receivers = clients if receivers is None else receivers
         read = self._send(kind, message, bits, partial(self.ledger.down, clients=receivers))
         rounded = read is not message
         return read / read.sum(-1, keepdim=True) if distributions and rounded else read
@@ -153,11 +161,20 @@ class Channel:
             self._falsified = senders.round
         return sent
 
-    def _check_rows(self, call: str, kind: str, messages: object, senders: Senders) -> None:
+    def _check_rows(self, operation: str, kind: str, messages: object, senders: Senders) -> None:
         """Refuse messages of clients that are no tensor, or predictions not of each client."""
-        who = f"method {self._spec.method.name}: fed.{call} of {kind!r}"
-        of_each = call == "claimed" or kind in _ROUNDED
-        check_rows(messages, who, len(senders.clients), of_each=of_each)
+        of_each = operation == "claimed" or kind in _ROUNDED
+        call = self._call(operation, kind)
+        check_rows(messages, call, len(senders.clients), of_each=of_each)
+
+    def _call(self, operation: str, kind: str) -> str:
+        """Return which method calls an operation for which messages, as errors name it."""
+        return f"method {self._spec.method.name}: fed.{operation} of {kind!r}"
+
+    @property
+    def _axes(self) -> int:
+        """How many axes predictions have: (points, classes), or (points, T, classes) of a text."""
+        return 2 if self._spec.text is None else 3
 
     def check_round(self, senders: Senders) -> None:
         """Refuse a round, once it is done, whose messages an attack or quantization passed by.

@@ -526,16 +526,21 @@ class Federation:
         Args:
             kind: As for `uplink`; its bytes are in the column ``bytes_down.<kind>``.
             message: What each of them gets, of any shape and dtype: it has no axis of clients.
+                Predictions are (points, classes), or (points, T, classes).
             bits: As for `uplink`.
-            receivers: How many clients get it; None is all of `clients`.
+            receivers: How many clients get it; None is all of `clients`. Where each gets a message
+                of its own, send it to 1.
             distributions: Its rows sum to 1; where they are rounded, what clients read is scaled
                 so that they do, too.
 
         Returns:
             What they read, like `message`; `message` itself where nothing is rounded.
+
+        Raises:
+            FedlogitError: if it is no tensor, or predictions that have an axis more and go to all.
         """
-        to = len(self.clients) if receivers is None else receivers
-        return self._channel.downlink(kind, message, to, bits, distributions)
+        present = len(self.clients)
+        return self._channel.downlink(kind, message, present, receivers, bits, distributions)
 
     def exchange(
         self, kind: str, messages: torch.Tensor, *, links: int | None = None

@@ -6,7 +6,7 @@ import torch
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["check_rows"]
+__all__ = ["check_message", "check_rows"]
 
 
 def check_rows(messages: object, call: str, clients: int, *, of_each: bool) -> None:
@@ -27,6 +27,26 @@ def check_rows(messages: object, call: str, clients: int, *, of_each: bool) -> N
             f"{call} got shape {shape}, {shape[0] if shape else 'no'} rows of {clients} clients;"
             " give a row for each client that is present (what is selected of fed.claimed(…) goes"
             " under another kind)"
+        )
+
+
+def check_message(message: object, call: str, clients: int, axes: int | None) -> None:
+    """Refuse a message to all clients that is no tensor, or that has a row for each of them.
+
+    Args:
+        message: What each of the clients gets.
+        call: Which method gives it to which operation, for the message.
+        clients: How many are present.
+        axes: How many axes predictions have; None where there may be any number.
+
+    Raises:
+        FedlogitError: if it is no tensor, or has more axes.
+    """
+    shape = tuple(_tensor(message, call, "what each client gets").shape)
+    if axes is not None and len(shape) > axes:
+        raise FedlogitError(
+            f"{call} got shape {shape}, and predictions have {axes} axes; send each client its own"
+            f" with receivers=1, or say receivers={clients} if each gets all of it"
         )
 
 

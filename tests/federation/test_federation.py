@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.gradients import after_step
 from support.refusals import refused
-from support.small import built, small_spec
+from support.small import TEXT, built, small_spec
 
 from fedlogit.aggregation import Targets
 from fedlogit.data import UNKNOWN
@@ -155,8 +155,37 @@ def test_a_message_that_is_no_tensor_is_refused(federation, kind):
             operation(kind, [[1.0]] * 4)
         with refused(f"of {kind!r} got shape (), no rows of 4 clients; give a row for each"):
             operation(kind, torch.tensor(1.0))
-    with refused("method average: fed.claimed of 'mine' got a ndarray; give a tensor"):
+    with refused("method average: fed.claimed of 'mine' got a ndarray; give a tensor, a row for"):
         fed.claimed(np.zeros((4, 10)), "mine")
+    with refused(f"method average: fed.downlink of {kind!r} got a ndarray; give a tensor, what"):
+        fed.downlink(kind, np.zeros((60, 10)))
+
+
+@pytest.mark.parametrize("kind", ["logits", "auxiliary_logits", "probabilities"])
+def test_predictions_for_each_client_are_not_sent_to_all_of_them(federation, kind):
+    fed = federation(clients=3)
+    fed.start_round(1)
+    own = torch.rand(3, 60, 10)
+    with pytest.raises(FedlogitError) as error:
+        fed.downlink(kind, own)
+    assert str(error.value) == (
+        f"method average: fed.downlink of {kind!r} got shape (3, 60, 10), and predictions have 2"
+        " axes; send each client its own with receivers=1, or say receivers=3 if each gets all of"
+        " it"
+    )
+    fed.downlink(kind, own[0])
+    assert [fed.downlink(kind, row, receivers=1) is row for row in own] == [True] * 3
+    fed.downlink(kind, own, receivers=3)
+    assert fed.ledger.totals()["down"] == {kind: 60 * 10 * 4 * (3 + 3 + 9)}
+    fed.downlink("models", torch.rand(3, 4, 5, 6))
+
+
+def test_a_text_s_predictions_have_an_axis_of_positions(federation):
+    fed = federation(**TEXT)
+    fed.start_round(1)
+    fed.downlink("logits", torch.rand(40, 32, 10))
+    with refused("(4, 40, 32, 10), and predictions have 3 axes"):
+        fed.downlink("logits", torch.rand(4, 40, 32, 10))
 
 
 def test_backbone_broadcast_leaves_each_head_alone(federation):
