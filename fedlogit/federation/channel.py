@@ -55,7 +55,7 @@ class Channel:
         self.ledger = Ledger()
         self._spec = spec
         self._falsified = 0  # the last round in which an adversary sent predictions
-        self._rounded = 0  # the last round in which predictions were sent rounded
+        self._rounded = 0  # the last round in which clients sent predictions rounded
 
     def uplink(
         self, kind: str, messages: torch.Tensor, senders: Senders, bits: int | None
@@ -74,7 +74,7 @@ class Channel:
         """
         self._check_rows("uplink", kind, messages, senders)
         sent = self.claimed(messages, kind, senders) if kind in _PREDICTIONS else messages
-        return self._send(kind, sent, bits, self.ledger.up)
+        return self._send_up(kind, sent, bits, self.ledger.up)
 
     def downlink(
         self,
@@ -120,7 +120,17 @@ class Channel:
             FedlogitError: as for `uplink`.
         """
         self._check_rows("exchange", kind, messages, senders)
-        return self._send(kind, messages, None, partial(self.ledger.exchange, links=links))
+        book = partial(self.ledger.exchange, links=links)
+        return self._send_up(kind, messages, None, book)
+
+    def _send_up(
+        self, kind: str, values: torch.Tensor, bits: int | None, book: Callable[..., None]
+    ) -> torch.Tensor:
+        """Send what clients say, as `_send` does, and note whether any of it was rounded."""
+        read = self._send(kind, values, bits, book)
+        if read is not values:
+            self._rounded = self.ledger.round
+        return read
 
     def _send(
         self, kind: str, values: torch.Tensor, bits: int | None, book: Callable[..., None]
@@ -133,7 +143,6 @@ class Channel:
         message = quantize(values, how)
         for part, width in message.parts:
             book(kind, part, bits=width)
-        self._rounded = self.ledger.round
         return message.read
 
     def claimed(self, logits: torch.Tensor, kind: str, senders: Senders) -> torch.Tensor:

@@ -199,15 +199,23 @@ class Whispers(SendsPredictions):
     kind: ClassVar[str] = "soft_labels"
 
 
+class HearsRounded(SendsPredictions):
+    """Sends whole predictions, and learns from rounded ones of the server."""
+
+    kind: ClassVar[str] = "soft_labels"
+    answer: ClassVar[str] = "logits"
+
+
 class Speaks(SendsPredictions):
     kind: ClassVar[str] = "probabilities"
 
 
-def test_quantization_that_rounds_no_message_ends_the_run_with_one_line(train):
+@pytest.mark.parametrize("name", ["Whispers", "HearsRounded"])
+def test_quantization_that_rounds_no_message_of_clients_ends_the_run_with_one_line(train, name):
     with pytest.raises(FedlogitError) as error:
-        train(method=f"{__name__}:Whispers", **TWO_BITS)
+        train(method=f"{__name__}:{name}", **TWO_BITS)
     assert str(error.value) == (
-        f"method {__name__}:Whispers: quantization.format = 'uniform' rounded no message of round"
+        f"method {__name__}:{name}: quantization.format = 'uniform' rounded no message of round"
         " 1, in which clients sent soft_labels; send predictions as logits, auxiliary_logits or"
         " probabilities, without bits=…"
     )
