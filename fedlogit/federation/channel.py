@@ -21,6 +21,7 @@ __all__ = ["Channel", "Senders"]
 
 _PREDICTIONS = ("logits", "auxiliary_logits")  # kinds of messages that adversaries may falsify
 _ROUNDED = (*_PREDICTIONS, "probabilities")  # and that quantization rounds
+_NEARLY = 1e-4  # how far from 1 floats sum that are a distribution
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,8 @@ class Channel:
             clients: How many are present.
             receivers: How many clients get it; None is all that are present.
             bits: As for `uplink`.
-            distributions: Its rows sum to 1; rounded ones are scaled so that they do, too.
+            distributions: Its rows are distributions, or weigh as much as they sum to; rounded
+                ones are scaled to the sums that they had.
 
         Raises:
             FedlogitError: if it is no tensor, or predictions with an axis of clients for all.
@@ -103,7 +105,7 @@ class Channel:
         receivers = clients if receivers is None else receivers
         read = self._send(kind, message, bits, partial(self.ledger.down, clients=receivers))
         rounded = read is not message
-        return read / read.sum(-1, keepdim=True) if distributions and rounded else read
+        return _with_sums_of(message, read) if distributions and rounded else read
 
     def exchange(
         self, kind: str, messages: torch.Tensor, senders: Senders, links: int | None
@@ -219,3 +221,14 @@ class Channel:
                 f" message of round {round_}, in which clients sent {', '.join(sent)}; send"
                 f" predictions as {' or '.join(_PREDICTIONS)}, or make messages of fed.claimed(…)"
             )
+
+
+def _with_sums_of(sent: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+    """Return rounded rows, (…, classes), scaled to the sums that they had before.
+
+    A row's sum is its weight in the loss. One of a distribution is 1, whatever rounding made of
+    floats that sum to nearly 1; a row of zeros stays one.
+    """
+    own, total = (rows.sum(-1, keepdim=True) for rows in (sent, read))
+    scaled = torch.where(total > 0, read / total, read)
+    return torch.where((own - 1).abs() <= _NEARLY, scaled, scaled * own)

@@ -530,8 +530,8 @@ class Federation:
             bits: As for `uplink`.
             receivers: How many clients get it; None is all of `clients`. Where each gets a message
                 of its own, send it to 1.
-            distributions: Its rows sum to 1; where they are rounded, what clients read is scaled
-                so that they do, too.
+            distributions: Its rows sum to 1, or to what they weigh in the loss; where they are
+                rounded, what clients read is scaled to the same sums.
 
         Returns:
             What they read, like `message`; `message` itself where nothing is rounded.
