@@ -35,6 +35,7 @@ from fedlogit.federation.client_tasks import (
 from fedlogit.federation.predictions import Predictions, finite_scores
 from fedlogit.federation.probes import accuracy, draw_probes
 from fedlogit.federation.round_log import RoundLog
+from fedlogit.federation.shape_checks import check_soft_targets
 from fedlogit.partition import Split
 from fedlogit.rng import rng, torch_rng
 from fedlogit.spec import RunSpec
@@ -266,7 +267,7 @@ class Federation:
                 draws minibatches of its own.
 
         Raises:
-            FedlogitError: if there are no samples.
+            FedlogitError: if there are no samples, or targets that are no distributions on them.
             Diverged: if a learner's loss is no longer finite.
         """
         if not len(indices):
@@ -275,6 +276,9 @@ class Federation:
                 " (a method of yours may say needs_public = True)"
             )
         trained = self.clients if learners is None else learners
+        if targets is not None:
+            shape = len(indices), *self.data.labels.shape[1:], self.classes
+            check_soft_targets(targets, self._call("distil"), shape, len(trained))
         tasks = distillation_tasks(
             self.context, trained, indices, targets, label_weight, once, part
         )
@@ -580,6 +584,10 @@ class Federation:
             FedlogitError: naming the setting, and the kinds of the messages that were sent.
         """
         self._channel.check_round(self._senders)
+
+    def _call(self, operation: str) -> str:
+        """Return which method calls an operation, as errors name it."""
+        return f"method {self.spec.method.name}: fed.{operation}"
 
     @property
     def _senders(self) -> Senders:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 
 from fedlogit.errors import FedlogitError
 
-__all__ = ["check_message", "check_rows"]
+__all__ = ["check_message", "check_rows", "check_soft_targets"]
 
 
 def check_rows(messages: object, call: str, clients: int, *, of_each: bool) -> None:
@@ -47,6 +49,33 @@ def check_message(message: object, call: str, clients: int, axes: int | None) ->
         raise FedlogitError(
             f"{call} got shape {shape}, and predictions have {axes} axes; send each client its own"
             f" with receivers=1, or say receivers={clients} if each gets all of it"
+        )
+
+
+def check_soft_targets(targets: object, call: str, shape: Sequence[int], learners: int) -> None:
+    """Refuse targets that are no distributions, or weighted ones, of the samples.
+
+    NaN passes: it comes of models that diverged, which the losses tell.
+
+    Args:
+        targets: What learners shall predict.
+        call: Which method gives them to which operation, for the message.
+        shape: Of targets that are the same for all: (n, classes), or (n, T, classes).
+        learners: How many train; each may have targets of its own.
+
+    Raises:
+        FedlogitError: if they are no tensor, have another shape, or a value is negative.
+    """
+    same, own = tuple(shape), (learners, *shape)
+    wanted = f"of shape {same} for all, or {own} for each of {learners} learners"
+    given = _tensor(targets, call, wanted)
+    if tuple(given.shape) not in (same, own):
+        raise FedlogitError(
+            f"{call} got targets of shape {tuple(given.shape)}; give a tensor {wanted}"
+        )
+    if (given < 0).any():
+        raise FedlogitError(
+            f"{call} got targets that are negative, and no distributions; take a softmax of logits"
         )
 
 

@@ -495,6 +495,49 @@ def test_distillation_on_no_samples_is_refused(federation):
         fed.distil(fed.public, torch.empty(0, 10))
 
 
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        (
+            torch.randn(60, 10),
+            "got targets that are negative, and no distributions; take a softmax",
+        ),
+        (torch.ones(50, 10) / 10, "got targets of shape (50, 10); give a tensor of shape (60, 10)"),
+        (torch.ones(10, 60) / 10, "got targets of shape (10, 60); give a tensor of shape (60, 10)"),
+        (
+            torch.ones(2, 60, 10) / 10,
+            "got targets of shape (2, 60, 10); give a tensor of shape (60, 10) for all, or"
+            " (4, 60, 10) for each of 4 learners",
+        ),
+        (torch.ones(60).long(), "got targets of shape (60,); give a tensor of shape (60, 10)"),
+        ([[0.1] * 10] * 60, "got a list; give a tensor, of shape (60, 10) for all, or"),
+    ],
+)
+def test_targets_that_are_no_distributions_on_the_samples_are_refused(federation, targets, said):
+    fed = federation()
+    fed.start_round(1)
+    with refused(f"method average: fed.distil {said}"):
+        fed.distil(fed.public, targets)
+
+
+def test_targets_may_weigh_samples_and_be_each_learner_s_own(federation):
+    fed = federation()
+    fed.start_round(1)
+    fed.distil(fed.public, torch.rand(4, 60, 10))
+    fed.distil(fed.public, torch.zeros(60, 10))
+    fed.distil(fed.public[:3], torch.rand(2, 3, 10), learners=fed.clients[:2])
+    with pytest.raises(Diverged):
+        fed.distil(fed.public, torch.full((60, 10), math.nan))
+
+
+def test_targets_of_a_text_have_a_distribution_at_each_position(federation):
+    fed = federation(**TEXT)
+    fed.start_round(1)
+    with refused("of shape (40, 300); give a tensor of shape (40, 32, 300) for all, or (4, 40, 32"):
+        fed.distil(fed.public, torch.rand(40, 300))
+    fed.distil(fed.public[:2], torch.rand(2, 32, 300), once=True)
+
+
 def test_contributions_are_a_number_for_each_client(federation):
     fed = federation()
     fed.contribute(torch.full((4,), 0.25))
