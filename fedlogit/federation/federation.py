@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from fedlogit.aggregation import Targets
+from fedlogit.aggregation.targets import as_targets
 from fedlogit.data import UNKNOWN
 from fedlogit.engine.base import Engine
 from fedlogit.engine.build import build_client
@@ -277,14 +278,13 @@ class Federation:
             )
         trained = self.clients if learners is None else learners
         if targets is not None:
-            shape = len(indices), *self.data.labels.shape[1:], self.classes
-            check_soft_targets(targets, self._call("distil"), shape, len(trained))
+            check_soft_targets(targets, self._call("distil"), self._shape(indices), len(trained))
         tasks = distillation_tasks(
             self.context, trained, indices, targets, label_weight, once, part
         )
         self.log(loss_distil=float(np.mean(self._train(tasks))))
 
-    def distil_server(self, targets: Targets, *, part: int = 1) -> None:
+    def distil_server(self, targets: Targets | torch.Tensor, *, part: int = 1) -> None:
         """The server's model trains on `public` with a new optimizer, as `spec.server` says.
 
         The mean of its losses over samples, in nats, is the round's column ``loss_server``;
@@ -292,17 +292,40 @@ class Federation:
 
         Args:
             targets: What it shall predict on the public samples, a row a sample in the order of
-                `public`; those with weight 0 are left out.
+                `public`; those with weight 0 are left out. Distributions alone, (points, classes),
+                all weigh 1.
             part: Which time it is in this round, from 1, if it learns several times.
 
         Raises:
-            FedlogitError: if there is no target with a weight.
+            FedlogitError: if the server has no model of its own, if targets are no distributions on
+                the public samples, or if none has a weight.
             Diverged: if its loss is no longer finite.
         """
-        assert self.server is not None
-        tasks = server_tasks(self.context, self.server, self.public, targets, part)
+        if self.server is None or self.spec.server is None:
+            raise FedlogitError(
+                f"{self._call('distil_server')} needs server_model = True, and a server in the spec"
+            )
+        given = self._server_targets(targets)
+        tasks = server_tasks(self.context, self.server, self.public, given, part)
         self.server.renew_optimizer()
         self.log(loss_server=float(np.mean(self._train(tasks))))
+
+    def _server_targets(self, targets: Targets | torch.Tensor) -> Targets:
+        """Return targets on the public samples, if that is what they are."""
+        call, shape = self._call("distil_server"), self._shape(self.public)
+        rows = targets.distributions if isinstance(targets, Targets) else targets
+        check_soft_targets(rows, call, shape)
+        if not isinstance(targets, Targets):
+            return as_targets(targets, targets[None], self.spec.method.name)
+        if targets.weights.shape != shape[:1]:
+            raise FedlogitError(
+                f"{call} got weights of shape {tuple(targets.weights.shape)}; give {shape[:1]}"
+            )
+        return targets
+
+    def _shape(self, samples: torch.Tensor) -> tuple[int, ...]:
+        """Return the shape of one model's predictions: (n, classes), or (n, T, classes)."""
+        return len(samples), *self.data.labels.shape[1:], self.classes
 
     def train_models(self, models: Sequence[Client], labels: Sequence[torch.Tensor]) -> list[float]:
         """Train models that are not the clients' own, as long as `spec.local` says.
@@ -386,8 +409,16 @@ class Federation:
             return self._predictions.logits(self.clients if models is None else models, indices)
 
     def server_logits(self, indices: torch.Tensor) -> torch.Tensor:
-        """Return the server's logits, (n, classes)."""
-        assert self.server is not None
+        """Return the server's logits, (n, classes).
+
+        Raises:
+            FedlogitError: if the server has no model.
+        """
+        if self.server is None:
+            raise FedlogitError(
+                f"{self._call('server_logits')} needs server_model = True, and a server in the"
+                " spec; or global_model = True"
+            )
         return self._predictions.logits_of(self.server, indices)
 
     def own_logits(self, indices: Sequence[torch.Tensor]) -> list[torch.Tensor]:

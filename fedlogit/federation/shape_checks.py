@@ -52,7 +52,9 @@ def check_message(message: object, call: str, clients: int, axes: int | None) ->
         )
 
 
-def check_soft_targets(targets: object, call: str, shape: Sequence[int], learners: int) -> None:
+def check_soft_targets(
+    targets: object, call: str, shape: Sequence[int], learners: int | None = None
+) -> None:
     """Refuse targets that are no distributions, or weighted ones, of the samples.
 
     NaN passes: it comes of models that diverged, which the losses tell.
@@ -61,15 +63,17 @@ def check_soft_targets(targets: object, call: str, shape: Sequence[int], learner
         targets: What learners shall predict.
         call: Which method gives them to which operation, for the message.
         shape: Of targets that are the same for all: (n, classes), or (n, T, classes).
-        learners: How many train; each may have targets of its own.
+        learners: How many train, each of which may have targets of its own; None is a single one.
 
     Raises:
         FedlogitError: if they are no tensor, have another shape, or a value is negative.
     """
-    same, own = tuple(shape), (learners, *shape)
-    wanted = f"of shape {same} for all, or {own} for each of {learners} learners"
+    right, wanted = [tuple(shape)], f"of shape {tuple(shape)}"
+    if learners is not None:
+        right.append((learners, *shape))
+        wanted += f" for all, or {right[-1]} for each of {learners} learners"
     given = _tensor(targets, call, wanted)
-    if tuple(given.shape) not in (same, own):
+    if tuple(given.shape) not in right:
         raise FedlogitError(
             f"{call} got targets of shape {tuple(given.shape)}; give a tensor {wanted}"
         )

@@ -341,6 +341,61 @@ def test_the_server_learns_each_target_by_its_weight(federation):
     assert torch.allclose(fed.server.vector, wanted, atol=1e-6)
 
 
+def test_the_server_learns_distributions_alone_as_targets_of_weight_1(federation):
+    said = torch.randn(60, 10, generator=torch.Generator().manual_seed(0)).softmax(1)
+    learned = []
+    for targets in (said, Targets(said, torch.ones(60))):
+        fed = federation(method="feddf", rounds=1)
+        fed.start_round(1)
+        fed.distil_server(targets)
+        learned.append(fed.server.vector.detach().clone())
+    assert torch.equal(*learned)
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        (torch.randn(60, 10), "method feddf: fed.distil_server got targets that are negative, and"),
+        (
+            Targets(torch.randn(60, 10), torch.ones(60)),
+            "method feddf: fed.distil_server got targets that are negative, and no distributions",
+        ),
+        (
+            torch.ones(4, 60, 10) / 10,
+            "got targets of shape (4, 60, 10); give a tensor of shape (60",
+        ),
+        (torch.ones(60, 10) / 9, "feddf returned no distribution for public sample 0"),
+        (None, "method feddf: fed.distil_server got a NoneType; give a tensor, of shape (60, 10)"),
+        (
+            Targets(torch.ones(60, 10) / 10, torch.ones(59)),
+            "method feddf: fed.distil_server got weights of shape (59,); give (60,)",
+        ),
+    ],
+)
+def test_what_the_server_cannot_learn_is_refused(federation, targets, said):
+    fed = federation(method="feddf", rounds=1)
+    fed.start_round(1)
+    with refused(said):
+        fed.distil_server(targets)
+
+
+@pytest.mark.parametrize("method", ["average", "fedavg"])
+def test_a_server_without_a_model_of_its_own_learns_nothing(federation, method):
+    fed = federation(method=method)
+    with refused(
+        f"method {method}: fed.distil_server needs server_model = True, and a server in the spec"
+    ):
+        fed.distil_server(torch.ones(60, 10) / 10)
+
+
+def test_a_server_without_a_model_predicts_nothing(federation):
+    fed = federation(method="fedavg")
+    assert fed.server_logits(fed.public).shape == (60, 10)
+    fed = federation(method="average")
+    with refused("method average: fed.server_logits needs server_model = True, and a server in"):
+        fed.server_logits(fed.public)
+
+
 def test_logits_do_not_depend_on_workers(federation):
     one, two = federation(workers=1), federation(workers=2)
     for fed in (one, two):
