@@ -29,6 +29,8 @@ from fedlogit.participation import Participation
 from fedlogit.quantization import Quantization
 
 __all__ = [
+    "EXPORTS_OF_METHODS",
+    "EXPORTS_OF_RUNS",
     "Evaluation",
     "LocalTraining",
     "Optimizer",
@@ -40,9 +42,10 @@ __all__ = [
     "Text",
 ]
 
-Export = Literal[
-    "logits", "test_logits", "weights", "aggregation", "evidence", "probes", "shapley", "theory"
-]
+EXPORTS_OF_RUNS = ("logits", "test_logits", "weights", "shapley")
+"""Exports that are made of the final models, whatever the method."""
+EXPORTS_OF_METHODS = ("aggregation", "evidence", "probes", "theory")
+"""Exports of the papers' methods."""
 
 
 def _each_once(entries: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -322,7 +325,8 @@ class RunSpec(FrozenConfig):
             ``weights`` (model parameters), ``aggregation`` (a method's weights on public samples),
             ``evidence`` and ``probes`` (CELM's evidence by round and final images), ``shapley``
             (Shapley values of the clients' final models), ``theory`` (columns ``theory_…`` of
-            tested rounds: what TallyTrain §3.3 proves).
+            tested rounds: what TallyTrain §3.3 proves); or what a method of your own names in its
+            `exports`.
         ledger_only: Make and count every message, but train no model and predict nothing: the
             bytes are those of the whole run, and there is no accuracy (see
             `fedlogit.engine.ledger_only`). `export` is dropped.
@@ -358,7 +362,7 @@ class RunSpec(FrozenConfig):
     precision: Literal["f32", "bf16"] = "f32"
     seed: Annotated[int, Field(ge=0)]
     evaluation: Evaluation = Evaluation()
-    export: Annotated[tuple[Export, ...], AfterValidator(_each_once)] = ()
+    export: Annotated[tuple[Name, ...], AfterValidator(_each_once)] = ()
     ledger_only: bool = False
 
     @model_validator(mode="after")

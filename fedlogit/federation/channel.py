@@ -13,6 +13,7 @@ from fedlogit.engine.client import Client
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.ledger import Ledger
 from fedlogit.federation.quantizer import quantize
+from fedlogit.federation.shape_checks import check_message, check_rows
 from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec
 
@@ -20,6 +21,7 @@ __all__ = ["Channel", "Senders"]
 
 _PREDICTIONS = ("logits", "auxiliary_logits")  # kinds of messages that adversaries may falsify
 _ROUNDED = (*_PREDICTIONS, "probabilities")  # and that quantization rounds
+_NEARLY = 1e-4  # how far from 1 floats sum that are a distribution
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Channel:
         self.ledger = Ledger()
         self._spec = spec
         self._falsified = 0  # the last round in which an adversary sent predictions
-        self._rounded = 0  # the last round in which predictions were sent rounded
+        self._rounded = 0  # the last round in which clients sent predictions rounded
 
     def uplink(
         self, kind: str, messages: torch.Tensor, senders: Senders, bits: int | None
@@ -67,15 +69,20 @@ class Channel:
             messages: A row a client, (clients, …).
             senders: The clients.
             bits: Bits that an element takes when sent; None is its dtype's size.
+
+        Raises:
+            FedlogitError: if they are no rows of a tensor, or predictions not a row of each client.
         """
+        self._check_rows("uplink", kind, messages, senders)
         sent = self.claimed(messages, kind, senders) if kind in _PREDICTIONS else messages
-        return self._send(kind, sent, bits, self.ledger.up)
+        return self._send_up(kind, sent, bits, self.ledger.up)
 
     def downlink(
         self,
         kind: str,
         message: torch.Tensor,
-        receivers: int,
+        clients: int,
+        receivers: int | None,
         bits: int | None,
         distributions: bool,
     ) -> torch.Tensor:
@@ -84,23 +91,48 @@ class Channel:
         Args:
             kind: As for `uplink`.
             message: What each gets.
-            receivers: How many clients get it.
+            clients: How many are present.
+            receivers: How many clients get it; None is all that are present.
             bits: As for `uplink`.
-            distributions: Its rows sum to 1; rounded ones are scaled so that they do, too.
+            distributions: Its rows are distributions, or weigh as much as they sum to; rounded
+                ones are scaled to the sums that they had.
+
+        Raises:
+            FedlogitError: if it is no tensor, or predictions with an axis of clients for all.
         """
+        axes = self._axes if kind in _ROUNDED and receivers is None else None
+        check_message(message, self._call("downlink", kind), clients, axes)
+        receivers = clients if receivers is None else receivers
         read = self._send(kind, message, bits, partial(self.ledger.down, clients=receivers))
         rounded = read is not message
-        return read / read.sum(-1, keepdim=True) if distributions and rounded else read
+        return _with_sums_of(message, read) if distributions and rounded else read
 
-    def exchange(self, kind: str, messages: torch.Tensor, links: int | None) -> torch.Tensor:
+    def exchange(
+        self, kind: str, messages: torch.Tensor, senders: Senders, links: int | None
+    ) -> torch.Tensor:
         """Book messages between clients; return what the others read.
 
         Args:
             kind: As for `uplink`.
             messages: A row a client, (clients, …).
+            senders: The clients.
             links: How many ordered pairs of clients are connected; None is all of them.
+
+        Raises:
+            FedlogitError: as for `uplink`.
         """
-        return self._send(kind, messages, None, partial(self.ledger.exchange, links=links))
+        self._check_rows("exchange", kind, messages, senders)
+        book = partial(self.ledger.exchange, links=links)
+        return self._send_up(kind, messages, None, book)
+
+    def _send_up(
+        self, kind: str, values: torch.Tensor, bits: int | None, book: Callable[..., None]
+    ) -> torch.Tensor:
+        """Send what clients say, as `_send` does, and note whether any of it was rounded."""
+        read = self._send(kind, values, bits, book)
+        if read is not values:
+            self._rounded = self.ledger.round
+        return read
 
     def _send(
         self, kind: str, values: torch.Tensor, bits: int | None, book: Callable[..., None]
@@ -113,7 +145,6 @@ class Channel:
         message = quantize(values, how)
         for part, width in message.parts:
             book(kind, part, bits=width)
-        self._rounded = self.ledger.round
         return message.read
 
     def claimed(self, logits: torch.Tensor, kind: str, senders: Senders) -> torch.Tensor:
@@ -126,7 +157,11 @@ class Channel:
 
         Returns:
             Like `logits`, and `logits` itself where `spec.adversaries` falsifies no predictions.
+
+        Raises:
+            FedlogitError: if there is not a row of each sender.
         """
+        self._check_rows("claimed", kind, logits, senders)
         how = self._spec.adversaries
         if how is None or not how.of_predictions:
             return logits
@@ -136,6 +171,21 @@ class Channel:
             sent[place] = false_logits(logits[place], how, torch_rng(self._spec.seed, *address))
             self._falsified = senders.round
         return sent
+
+    def _check_rows(self, operation: str, kind: str, messages: object, senders: Senders) -> None:
+        """Refuse messages of clients that are no tensor, or predictions not of each client."""
+        of_each = operation == "claimed" or kind in _ROUNDED
+        call = self._call(operation, kind)
+        check_rows(messages, call, len(senders.clients), of_each=of_each)
+
+    def _call(self, operation: str, kind: str) -> str:
+        """Return which method calls an operation for which messages, as errors name it."""
+        return f"method {self._spec.method.name}: fed.{operation} of {kind!r}"
+
+    @property
+    def _axes(self) -> int:
+        """How many axes predictions have: (points, classes), or (points, T, classes) of a text."""
+        return 2 if self._spec.text is None else 3
 
     def check_round(self, senders: Senders) -> None:
         """Refuse a round, once it is done, whose messages an attack or quantization passed by.
@@ -171,3 +221,14 @@ class Channel:
                 f" message of round {round_}, in which clients sent {', '.join(sent)}; send"
                 f" predictions as {' or '.join(_PREDICTIONS)}, or make messages of fed.claimed(…)"
             )
+
+
+def _with_sums_of(sent: torch.Tensor, read: torch.Tensor) -> torch.Tensor:
+    """Return rounded rows, (…, classes), scaled to the sums that they had before.
+
+    A row's sum is its weight in the loss. One of a distribution is 1, whatever rounding made of
+    floats that sum to nearly 1; a row of zeros stays one.
+    """
+    own, total = (rows.sum(-1, keepdim=True) for rows in (sent, read))
+    scaled = torch.where(total > 0, read / total, read)
+    return torch.where((own - 1).abs() <= _NEARLY, scaled, scaled * own)

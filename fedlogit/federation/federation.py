@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from fedlogit.aggregation import Targets
+from fedlogit.aggregation.targets import as_targets
 from fedlogit.data import UNKNOWN
 from fedlogit.engine.base import Engine
 from fedlogit.engine.build import build_client
@@ -36,6 +37,7 @@ from fedlogit.federation.client_tasks import (
 from fedlogit.federation.predictions import Predictions, finite_scores
 from fedlogit.federation.probes import accuracy, draw_probes
 from fedlogit.federation.round_log import RoundLog
+from fedlogit.federation.shape_checks import check_soft_targets
 from fedlogit.partition import Split
 from fedlogit.rng import rng, torch_rng
 from fedlogit.spec import RunSpec
@@ -271,7 +273,7 @@ class Federation:
                 draws minibatches of its own.
 
         Raises:
-            FedlogitError: if there are no samples.
+            FedlogitError: if there are no samples, or targets that are no distributions on them.
             Diverged: if a learner's loss is no longer finite.
         """
         if not len(indices):
@@ -280,12 +282,14 @@ class Federation:
                 " (a method of yours may say needs_public = True)"
             )
         trained = self.clients if learners is None else learners
+        if targets is not None:
+            check_soft_targets(targets, self._call("distil"), self._shape(indices), len(trained))
         tasks = distillation_tasks(
             self.context, trained, indices, targets, label_weight, once, part
         )
         self.log(loss_distil=float(np.mean(self._train(tasks))))
 
-    def distil_server(self, targets: Targets, *, part: int = 1) -> None:
+    def distil_server(self, targets: Targets | torch.Tensor, *, part: int = 1) -> None:
         """The server's model trains on `public` with a new optimizer, as `spec.server` says.
 
         The mean of its losses over samples, in nats, is the round's column ``loss_server``;
@@ -293,17 +297,40 @@ class Federation:
 
         Args:
             targets: What it shall predict on the public samples, a row a sample in the order of
-                `public`; those with weight 0 are left out.
+                `public`; those with weight 0 are left out. Distributions alone, (points, classes),
+                all weigh 1.
             part: Which time it is in this round, from 1, if it learns several times.
 
         Raises:
-            FedlogitError: if there is no target with a weight.
+            FedlogitError: if the server has no model of its own, if targets are no distributions on
+                the public samples, or if none has a weight.
             Diverged: if its loss is no longer finite.
         """
-        assert self.server is not None
-        tasks = server_tasks(self.context, self.server, self.public, targets, part)
+        if self.server is None or self.spec.server is None:
+            raise FedlogitError(
+                f"{self._call('distil_server')} needs server_model = True, and a server in the spec"
+            )
+        given = self._server_targets(targets)
+        tasks = server_tasks(self.context, self.server, self.public, given, part)
         self.server.renew_optimizer()
         self.log(loss_server=float(np.mean(self._train(tasks))))
+
+    def _server_targets(self, targets: Targets | torch.Tensor) -> Targets:
+        """Return targets on the public samples, if that is what they are."""
+        call, shape = self._call("distil_server"), self._shape(self.public)
+        rows = targets.distributions if isinstance(targets, Targets) else targets
+        check_soft_targets(rows, call, shape)
+        if not isinstance(targets, Targets):
+            return as_targets(targets, targets[None], self.spec.method.name)
+        if targets.weights.shape != shape[:1]:
+            raise FedlogitError(
+                f"{call} got weights of shape {tuple(targets.weights.shape)}; give {shape[:1]}"
+            )
+        return targets
+
+    def _shape(self, samples: torch.Tensor) -> tuple[int, ...]:
+        """Return the shape of one model's predictions: (n, classes), or (n, T, classes)."""
+        return len(samples), *self.data.labels.shape[1:], self.classes
 
     def train_models(
         self, models: Sequence[Client], labels: Sequence[torch.Tensor], *, part: int = 1
@@ -399,8 +426,16 @@ class Federation:
             return self._predictions.logits(self.clients if models is None else models, indices)
 
     def server_logits(self, indices: torch.Tensor) -> torch.Tensor:
-        """Return the server's logits, (n, classes)."""
-        assert self.server is not None
+        """Return the server's logits, (n, classes).
+
+        Raises:
+            FedlogitError: if the server has no model.
+        """
+        if self.server is None:
+            raise FedlogitError(
+                f"{self._call('server_logits')} needs server_model = True, and a server in the"
+                " spec; or global_model = True"
+            )
         return self._predictions.logits_of(self.server, indices)
 
     def own_logits(self, indices: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -503,13 +538,17 @@ class Federation:
                 column ``bytes_up.<kind>``. Of ``logits`` and ``auxiliary_logits`` the server reads
                 what clients claim (see `claimed`). With `spec.quantization` these and
                 ``probabilities`` are rounded.
-            messages: A row for each sender, (clients, …), of any dtype.
+            messages: A row for each sender, (clients, …), of any dtype. Of predictions, which are
+                ``logits``, ``auxiliary_logits`` and ``probabilities``, that is each of `clients`.
             bits: Bits that an element takes when sent, where a message is packed; None is the size
                 of its dtype. A message takes whole bytes. What a method packs itself is not
                 rounded.
 
         Returns:
             What the server reads, like `messages`; `messages` itself where nothing changes it.
+
+        Raises:
+            FedlogitError: if they are no tensor, or predictions without a row for each client.
         """
         return self._channel.uplink(kind, messages, self._senders, bits)
 
@@ -522,6 +561,9 @@ class Federation:
 
         Returns:
             Like `logits`; `logits` itself where nobody falsifies any.
+
+        Raises:
+            FedlogitError: if there is not a row for each of them.
         """
         return self._channel.claimed(logits, kind, self._senders)
 
@@ -539,16 +581,21 @@ class Federation:
         Args:
             kind: As for `uplink`; its bytes are in the column ``bytes_down.<kind>``.
             message: What each of them gets, of any shape and dtype: it has no axis of clients.
+                Predictions are (points, classes), or (points, T, classes).
             bits: As for `uplink`.
-            receivers: How many clients get it; None is all of `clients`.
-            distributions: Its rows sum to 1; where they are rounded, what clients read is scaled
-                so that they do, too.
+            receivers: How many clients get it; None is all of `clients`. Where each gets a message
+                of its own, send it to 1.
+            distributions: Its rows sum to 1, or to what they weigh in the loss; where they are
+                rounded, what clients read is scaled to the same sums.
 
         Returns:
             What they read, like `message`; `message` itself where nothing is rounded.
+
+        Raises:
+            FedlogitError: if it is no tensor, or predictions that have an axis more and go to all.
         """
-        to = len(self.clients) if receivers is None else receivers
-        return self._channel.downlink(kind, message, to, bits, distributions)
+        present = len(self.clients)
+        return self._channel.downlink(kind, message, present, receivers, bits, distributions)
 
     def exchange(
         self, kind: str, messages: torch.Tensor, *, links: int | None = None
@@ -566,8 +613,11 @@ class Federation:
         Returns:
             What the others read, like `messages`; `messages` itself where nothing is rounded.
             Adversaries' rows are not falsified here.
+
+        Raises:
+            FedlogitError: as for `uplink`.
         """
-        return self._channel.exchange(kind, messages, links)
+        return self._channel.exchange(kind, messages, self._senders, links)
 
     def send_alike(self, name: str, step: Callable[[], None]) -> None:
         """Do a step whose messages are as long in every round; `ledger_only` does it once.
@@ -585,6 +635,10 @@ class Federation:
             FedlogitError: naming the setting, and the kinds of the messages that were sent.
         """
         self._channel.check_round(self._senders)
+
+    def _call(self, operation: str) -> str:
+        """Return which method calls an operation, as errors name it."""
+        return f"method {self.spec.method.name}: fed.{operation}"
 
     @property
     def _senders(self) -> Senders:

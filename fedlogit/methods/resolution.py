@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from fedlogit import data, models, partition
 from fedlogit.adversaries import Adversaries
 from fedlogit.component import ComponentRef
@@ -9,11 +11,10 @@ from fedlogit.errors import FedlogitError, Unsupported
 from fedlogit.methods.base import Method, get
 from fedlogit.participation import Participation
 from fedlogit.quantization import Quantization
-from fedlogit.spec import RunSpec, Server
+from fedlogit.spec import EXPORTS_OF_METHODS, EXPORTS_OF_RUNS, RunSpec, Server
 
 __all__ = ["resolve"]
 
-_METHOD_EXPORTS = {"aggregation", "evidence", "probes", "theory"}
 _MOST_CLIENTS = 10  # of exact Shapley values: all subsets are tested
 
 
@@ -101,15 +102,30 @@ def _check_text(spec: RunSpec, method: Method) -> None:
 
 def _check_exports(spec: RunSpec, method: Method) -> None:
     """Refuse an export that the method does not have, or that would take for ever."""
-    lacking = sorted((set(spec.export) & _METHOD_EXPORTS) - method.exports)
-    if lacking:
-        raise FedlogitError(f"export = {lacking[0]!r}: method {spec.method.name} has none to write")
+    there = {*EXPORTS_OF_RUNS, *_exports_of(spec, method)}
+    if lacking := sorted(set(spec.export) - there):
+        known = lacking[0] in EXPORTS_OF_METHODS
+        raise FedlogitError(
+            f"export = {lacking[0]!r}: method {spec.method.name} has none to write"
+            + ("" if known else f"; give some of {', '.join(sorted(there))}")
+        )
     if "shapley" in spec.export and not (method.global_model and spec.clients <= _MOST_CLIENTS):
         raise FedlogitError(
             "export = 'shapley' tests an average of every subset of clients: it needs a method with"
             f" a global model and at most {_MOST_CLIENTS} clients, not {spec.method.name} with"
             f" {spec.clients}"
         )
+
+
+def _exports_of(spec: RunSpec, method: Method) -> Collection[str]:
+    """Return the exports of a method's own; a text would be taken for its letters."""
+    named: object = method.exports
+    if isinstance(named, set | frozenset) and all(isinstance(name, str) for name in named):
+        return named
+    raise FedlogitError(
+        f"method {spec.method.name}: exports = {named!r}: should be a set of names, such as"
+        " frozenset({'mine'})"
+    )
 
 
 def _check_clients(spec: RunSpec, method: Method) -> None:

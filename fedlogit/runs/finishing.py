@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from fedlogit.errors import DataError
 from fedlogit.files import (
@@ -24,7 +24,7 @@ from fedlogit.files import (
     write_json,
 )
 from fedlogit.runs import layout
-from fedlogit.spec import Export
+from fedlogit.spec import EXPORTS_OF_METHODS, EXPORTS_OF_RUNS
 
 __all__ = [
     "forget_outputs",
@@ -35,7 +35,7 @@ __all__ = [
     "remove_half_written",
 ]
 
-_EXPORTS = (layout.WEIGHTS, *(f"{name}.npz" for name in get_args(Export)))
+_EXPORTS = (layout.WEIGHTS, *(f"{name}.npz" for name in (*EXPORTS_OF_RUNS, *EXPORTS_OF_METHODS)))
 
 
 def hidden(path: Path) -> Path:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.gradients import after_step
 from support.refusals import refused
-from support.small import built, small_spec
+from support.small import TEXT, built, small_spec
 
 from fedlogit.aggregation import Targets
 from fedlogit.data import UNKNOWN
@@ -121,6 +121,77 @@ def test_messages_of_a_bit_a_number_and_to_some_clients_only(federation):
         "up": {"votes": 6, "logits": 32},
         "down": {"reward": 64, "logits": 32},
     }
+
+
+@pytest.mark.parametrize("adversaries", [None, {"share": 0.4, "attack": "loud_logits"}])
+@pytest.mark.parametrize("kind", ["logits", "auxiliary_logits", "probabilities"])
+@pytest.mark.parametrize("rows", [2, 60])
+def test_predictions_without_a_row_for_each_client_are_refused(federation, kind, rows, adversaries):
+    fed = federation(clients=5, partition="iid(90)", adversaries=adversaries)
+    fed.start_round(1)
+    said = torch.rand(rows, 10)
+    for operation in ("uplink", "exchange"):
+        with pytest.raises(FedlogitError) as error:
+            getattr(fed, operation)(kind, said)
+        assert str(error.value) == (
+            f"method average: fed.{operation} of {kind!r} got shape ({rows}, 10), {rows} rows of 5"
+            " clients; give a row for each client that is present (what is selected of"
+            " fed.claimed(…) goes under another kind)"
+        )
+    with refused(f"fed.claimed of 'selected' got shape ({rows}, 10), {rows} rows of 5 clients"):
+        fed.claimed(said, "selected")
+    assert fed.ledger.totals() == {"up": {}, "down": {}}
+    fed.uplink("selected", said)
+
+
+def test_rows_are_those_of_the_clients_that_are_present(federation):
+    fed = federation(participation={"schedule": [{"clients": [0], "since": 2}]})
+    fed.start_round(1)
+    fed.uplink("logits", torch.rand(3, 10))
+    with refused("4 rows of 3 clients"):
+        fed.uplink("logits", torch.rand(4, 10))
+
+
+@pytest.mark.parametrize("kind", ["logits", "votes"])
+def test_a_message_that_is_no_tensor_is_refused(federation, kind):
+    fed = federation()
+    fed.start_round(1)
+    for operation in (fed.uplink, fed.exchange):
+        with refused(f"of {kind!r} got a list; give a tensor, a row for each of the 4 clients"):
+            operation(kind, [[1.0]] * 4)
+        with refused(f"of {kind!r} got shape (), no rows of 4 clients; give a row for each"):
+            operation(kind, torch.tensor(1.0))
+    with refused("method average: fed.claimed of 'mine' got a ndarray; give a tensor, a row for"):
+        fed.claimed(np.zeros((4, 10)), "mine")
+    with refused(f"method average: fed.downlink of {kind!r} got a ndarray; give a tensor, what"):
+        fed.downlink(kind, np.zeros((60, 10)))
+
+
+@pytest.mark.parametrize("kind", ["logits", "auxiliary_logits", "probabilities"])
+def test_predictions_for_each_client_are_not_sent_to_all_of_them(federation, kind):
+    fed = federation(clients=3)
+    fed.start_round(1)
+    own = torch.rand(3, 60, 10)
+    with pytest.raises(FedlogitError) as error:
+        fed.downlink(kind, own)
+    assert str(error.value) == (
+        f"method average: fed.downlink of {kind!r} got shape (3, 60, 10), and predictions have 2"
+        " axes; send each client its own with receivers=1, or say receivers=3 if each gets all of"
+        " it"
+    )
+    fed.downlink(kind, own[0])
+    assert [fed.downlink(kind, row, receivers=1) is row for row in own] == [True] * 3
+    fed.downlink(kind, own, receivers=3)
+    assert fed.ledger.totals()["down"] == {kind: 60 * 10 * 4 * (3 + 3 + 9)}
+    fed.downlink("models", torch.rand(3, 4, 5, 6))
+
+
+def test_a_text_s_predictions_have_an_axis_of_positions(federation):
+    fed = federation(**TEXT)
+    fed.start_round(1)
+    fed.downlink("logits", torch.rand(40, 32, 10))
+    with refused("(4, 40, 32, 10), and predictions have 3 axes"):
+        fed.downlink("logits", torch.rand(4, 40, 32, 10))
 
 
 def test_backbone_broadcast_leaves_each_head_alone(federation):
@@ -301,6 +372,61 @@ def test_the_server_learns_each_target_by_its_weight(federation):
     assert torch.allclose(fed.server.vector, wanted, atol=1e-6)
 
 
+def test_the_server_learns_distributions_alone_as_targets_of_weight_1(federation):
+    said = torch.randn(60, 10, generator=torch.Generator().manual_seed(0)).softmax(1)
+    learned = []
+    for targets in (said, Targets(said, torch.ones(60))):
+        fed = federation(method="feddf", rounds=1)
+        fed.start_round(1)
+        fed.distil_server(targets)
+        learned.append(fed.server.vector.detach().clone())
+    assert torch.equal(*learned)
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        (torch.randn(60, 10), "method feddf: fed.distil_server got targets that are negative, and"),
+        (
+            Targets(torch.randn(60, 10), torch.ones(60)),
+            "method feddf: fed.distil_server got targets that are negative, and no distributions",
+        ),
+        (
+            torch.ones(4, 60, 10) / 10,
+            "got targets of shape (4, 60, 10); give a tensor of shape (60",
+        ),
+        (torch.ones(60, 10) / 9, "feddf returned no distribution for public sample 0"),
+        (None, "method feddf: fed.distil_server got a NoneType; give a tensor, of shape (60, 10)"),
+        (
+            Targets(torch.ones(60, 10) / 10, torch.ones(59)),
+            "method feddf: fed.distil_server got weights of shape (59,); give (60,)",
+        ),
+    ],
+)
+def test_what_the_server_cannot_learn_is_refused(federation, targets, said):
+    fed = federation(method="feddf", rounds=1)
+    fed.start_round(1)
+    with refused(said):
+        fed.distil_server(targets)
+
+
+@pytest.mark.parametrize("method", ["average", "fedavg"])
+def test_a_server_without_a_model_of_its_own_learns_nothing(federation, method):
+    fed = federation(method=method)
+    with refused(
+        f"method {method}: fed.distil_server needs server_model = True, and a server in the spec"
+    ):
+        fed.distil_server(torch.ones(60, 10) / 10)
+
+
+def test_a_server_without_a_model_predicts_nothing(federation):
+    fed = federation(method="fedavg")
+    assert fed.server_logits(fed.public).shape == (60, 10)
+    fed = federation(method="average")
+    with refused("method average: fed.server_logits needs server_model = True, and a server in"):
+        fed.server_logits(fed.public)
+
+
 def test_logits_do_not_depend_on_workers(federation):
     one, two = federation(workers=1), federation(workers=2)
     for fed in (one, two):
@@ -453,6 +579,49 @@ def test_distillation_on_no_samples_is_refused(federation):
     fed.start_round(1)
     with pytest.raises(FedlogitError, match=r"method local distils on no samples; give public"):
         fed.distil(fed.public, torch.empty(0, 10))
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        (
+            torch.randn(60, 10),
+            "got targets that are negative, and no distributions; take a softmax",
+        ),
+        (torch.ones(50, 10) / 10, "got targets of shape (50, 10); give a tensor of shape (60, 10)"),
+        (torch.ones(10, 60) / 10, "got targets of shape (10, 60); give a tensor of shape (60, 10)"),
+        (
+            torch.ones(2, 60, 10) / 10,
+            "got targets of shape (2, 60, 10); give a tensor of shape (60, 10) for all, or"
+            " (4, 60, 10) for each of 4 learners",
+        ),
+        (torch.ones(60).long(), "got targets of shape (60,); give a tensor of shape (60, 10)"),
+        ([[0.1] * 10] * 60, "got a list; give a tensor, of shape (60, 10) for all, or"),
+    ],
+)
+def test_targets_that_are_no_distributions_on_the_samples_are_refused(federation, targets, said):
+    fed = federation()
+    fed.start_round(1)
+    with refused(f"method average: fed.distil {said}"):
+        fed.distil(fed.public, targets)
+
+
+def test_targets_may_weigh_samples_and_be_each_learner_s_own(federation):
+    fed = federation()
+    fed.start_round(1)
+    fed.distil(fed.public, torch.rand(4, 60, 10))
+    fed.distil(fed.public, torch.zeros(60, 10))
+    fed.distil(fed.public[:3], torch.rand(2, 3, 10), learners=fed.clients[:2])
+    with pytest.raises(Diverged):
+        fed.distil(fed.public, torch.full((60, 10), math.nan))
+
+
+def test_targets_of_a_text_have_a_distribution_at_each_position(federation):
+    fed = federation(**TEXT)
+    fed.start_round(1)
+    with refused("of shape (40, 300); give a tensor of shape (40, 32, 300) for all, or (4, 40, 32"):
+        fed.distil(fed.public, torch.rand(40, 300))
+    fed.distil(fed.public[:2], torch.rand(2, 32, 300), once=True)
 
 
 def test_contributions_are_a_number_for_each_client(federation):

@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 import torch
 from support.every_method import ON_TEXT, VARIANTS, changes
+from support.outcomes import rows
 from support.own_methods import SendsPredictions
 from support.refusals import refused
 from support.small import small_spec
@@ -18,6 +19,7 @@ from fedlogit.errors import FedlogitError, Unsupported
 from fedlogit.federation.ledger import message_bytes
 from fedlogit.federation.quantizer import quantize
 from fedlogit.files import read_json
+from fedlogit.methods import LogitFederation
 from fedlogit.papers.loading import load_paper
 from fedlogit.quantization import Quantization
 from fedlogit.runs.stages import clients_spec, in_stages
@@ -127,6 +129,45 @@ def test_rounded_distributions_sum_to_1_and_logits_are_left_alone(federation):
     assert fed.ledger.totals()["down"] == {"logits": 2 * 4 * (1 + 8)}
 
 
+@pytest.mark.parametrize("how", FORMATS, ids=str)
+def test_a_rounded_row_weighs_as_much_as_it_did(federation, how):
+    fed = federation(quantization=how)
+    fed.start_round(1)
+    distribution = torch.tensor([0.5, 0.4, 0.1, 0.0])
+    sums = torch.tensor([1.0, 0.25, 0.0, 3.0])
+    read = fed.downlink("logits", sums[:, None] * distribution, distributions=True)
+    assert torch.allclose(read.sum(1), sums)
+    shares = fed.downlink("logits", distribution[None], distributions=True)
+    assert torch.allclose(read, sums[:, None] * shares, atol=3e-3)  # half precision of each
+
+
+def test_rounded_rows_that_sum_to_nearly_1_sum_to_1(federation):
+    fed = federation(quantization={"format": "uniform", "bits": 1})
+    fed.start_round(1)
+    target = torch.tensor([[0.5, 0.4, 0.10005]])
+    read = fed.downlink("logits", target, distributions=True)
+    rounded = torch.tensor([[0.5, 0.5, 0.10005]])
+    assert torch.equal(read, rounded / rounded.sum(1, keepdim=True))
+
+
+class Quarter(LogitFederation):
+    """Every second sample weighs nothing, and the others a quarter."""
+
+    def aggregate(self, fed, logits):
+        weights = 0.25 * (torch.arange(logits.shape[1]) % 2)
+        return weights[:, None] * logits.softmax(-1).mean(0)
+
+
+def test_weights_of_samples_outlast_rounding(train):
+    """Eight bits change a loss little; as distributions, rows would weigh four times as much."""
+    eight = {"quantization": {"format": "uniform", "bits": 8}}
+    exact, rounded = (
+        float(rows(train(method=f"{__name__}:Quarter", **how))[-1]["loss_distil"])
+        for how in ({}, eight)
+    )
+    assert rounded == pytest.approx(exact, rel=0.05) != 0
+
+
 def test_distributions_that_are_not_rounded_are_those_that_were_sent(federation):
     fed = federation()
     fed.start_round(1)
@@ -199,15 +240,23 @@ class Whispers(SendsPredictions):
     kind: ClassVar[str] = "soft_labels"
 
 
+class HearsRounded(SendsPredictions):
+    """Sends whole predictions, and learns from rounded ones of the server."""
+
+    kind: ClassVar[str] = "soft_labels"
+    answer: ClassVar[str] = "logits"
+
+
 class Speaks(SendsPredictions):
     kind: ClassVar[str] = "probabilities"
 
 
-def test_quantization_that_rounds_no_message_ends_the_run_with_one_line(train):
+@pytest.mark.parametrize("name", ["Whispers", "HearsRounded"])
+def test_quantization_that_rounds_no_message_of_clients_ends_the_run_with_one_line(train, name):
     with pytest.raises(FedlogitError) as error:
-        train(method=f"{__name__}:Whispers", **TWO_BITS)
+        train(method=f"{__name__}:{name}", **TWO_BITS)
     assert str(error.value) == (
-        f"method {__name__}:Whispers: quantization.format = 'uniform' rounded no message of round"
+        f"method {__name__}:{name}: quantization.format = 'uniform' rounded no message of round"
         " 1, in which clients sent soft_labels; send predictions as logits, auxiliary_logits or"
         " probabilities, without bits=…"
     )

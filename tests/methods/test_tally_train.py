@@ -11,7 +11,7 @@ from support.small import small_spec
 from fedlogit import methods
 from fedlogit.aggregation.votes import pack
 from fedlogit.federation import Federation, State
-from fedlogit.federation.channel import Channel
+from fedlogit.federation.channel import Channel, Senders
 from fedlogit.files import read_json
 from fedlogit.methods.tally_train import TallyTrain
 
@@ -54,11 +54,11 @@ class Peers:
     """As much of a federation as messages need: peers, classes, a channel, and a round."""
 
     uplink, downlink, exchange = Federation.uplink, Federation.downlink, Federation.exchange
-    _senders = None  # who falsifies nothing
 
     def __init__(self, peers: int, classes: int = 10) -> None:
         self.all_clients, self.present_indices = [None] * peers, torch.arange(peers)
         self.classes, self.round, self.spec = classes, 1, small_spec()
+        self._senders = Senders(self.all_clients, honest=peers, round=1)
         self._channel = Channel(self.spec)
         self.ledger = self._channel.ledger
         self.noted = {}

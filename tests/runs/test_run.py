@@ -9,6 +9,7 @@ import sys
 import time
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from fedlogit.cli import call, run_main
 from fedlogit.commands import train as train_command
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import load_npz, read_json, write_json
+from fedlogit.methods import LogitFederation
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.provenance import _versions
 from fedlogit.runs.run import check_folder
@@ -56,6 +58,61 @@ def test_a_run_describes_itself(train):
     assert load_npz(folder / "exports" / "logits.npz")["logits"].shape == (4, 60, 10)
     assert load_npz(folder / "exports" / "test_logits.npz")["logits"].shape == (4, 360, 10)
     assert not list(folder.glob("checkpoint*"))
+
+
+class Keeps(LogitFederation):
+    """Names an export of its own, and has another that it does not name."""
+
+    exports: ClassVar[frozenset[str]] = frozenset({"spread"})
+
+    def aggregate(self, fed, logits):
+        fed.export("spread", deviations=logits.std(0))
+        fed.export("unnamed", logits=logits)
+        return logits.mean(0).softmax(1)
+
+
+class ListsExports(Keeps):
+    exports: ClassVar[list[str]] = ["spread"]
+
+
+class SpellsExports(Keeps):
+    exports = "spread"
+
+
+def test_a_method_of_one_s_own_names_what_it_exports(train):
+    folder = train(method=f"{__name__}:Keeps", export=["spread"])
+    assert [path.name for path in (folder / "exports").iterdir()] == ["spread.npz"]
+    assert list(read_json(folder / "result.json")["exports"]) == ["spread.npz"]
+    assert load_npz(folder / "exports/spread.npz")["deviations"].shape == (60, 10)
+    assert not (train(method=f"{__name__}:Keeps") / "exports").exists()
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "said"),
+    [
+        (
+            f"{__name__}:Keeps",
+            "unnamed",
+            f"export = 'unnamed': method {__name__}:Keeps has none to write; give some of logits,"
+            " shapley, spread, test_logits, weights",
+        ),
+        ("uwa", "aggregations", "give some of aggregation, logits, shapley, test_logits, weights"),
+        (f"{__name__}:Keeps", "theory", f"method {__name__}:Keeps has none to write"),
+        ("average", "../weights", "export.0 = '../weights': should be a name"),
+        *(
+            (
+                f"{__name__}:{name}",
+                "spread",
+                f"method {__name__}:{name}: exports = {given!r}: should be a set of names, such as"
+                " frozenset({'mine'})",
+            )
+            for name, given in (("ListsExports", ["spread"]), ("SpellsExports", "spread"))
+        ),
+    ],
+)
+def test_an_export_that_a_method_does_not_name_is_refused(method, name, said):
+    with refused(said):
+        small_spec(method=method, export=[name])
 
 
 def test_a_spec_that_a_refused_run_left_with_its_lock_is_no_other_run(tmp_path):

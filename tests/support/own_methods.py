@@ -10,11 +10,15 @@ __all__ = ["SendsPredictions"]
 
 
 class SendsPredictions(Method):
-    """Learns from the mean of soft labels, which are sent as `kind`, after some silent rounds."""
+    """Learns from the mean of soft labels, which are sent as `kind`, after some silent rounds.
+
+    The server sends the mean as `answer`.
+    """
 
     needs_public: ClassVar[bool] = True
     supports_partial_participation: ClassVar[bool] = True
     kind: ClassVar[str]
+    answer: ClassVar[str] = "consensus"
     silent_rounds: ClassVar[int] = 0
 
     @property
@@ -25,4 +29,4 @@ class SendsPredictions(Method):
         fed.train_private()
         if r > self.silent_rounds:
             sent = fed.uplink(self.kind, fed.logits(fed.public).softmax(-1))
-            fed.distil(fed.public, fed.downlink("consensus", sent.mean(0)))
+            fed.distil(fed.public, fed.downlink(self.answer, sent.mean(0)))
