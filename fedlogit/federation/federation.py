@@ -647,7 +647,7 @@ class Federation:
     # --- samples ------------------------------------------------------------------------------
 
     def labels(self, indices: torch.Tensor) -> torch.Tensor:
-        """Return labels, int64 (n,) or (n, T); a method may use those of private samples only."""
+        """Return labels, int64 (n,) or (n, T); of public samples where `learns_public_labels`."""
         return self.data.labels[indices]
 
     def probes(self, size: int, anchors: int = 0) -> torch.Tensor:
