@@ -12,7 +12,12 @@ from support.refusals import refused
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, load_paper, run_dir, split_dir
-from fedlogit.papers.metric_names import KNOWN_METRICS, SHARE_METRICS, check_metric
+from fedlogit.papers.metric_names import (
+    KNOWN_METRICS,
+    LOGGED_COLUMNS,
+    SHARE_METRICS,
+    check_metric,
+)
 from fedlogit.papers.schema import analysis_names
 from fedlogit.results import analyses
 from fedlogit.results.metrics import METRICS
@@ -404,7 +409,7 @@ def test_a_wrong_analysis_and_a_wrong_one_of_several_metrics_are_found_on_readin
     table |= {"rows": ["method"], "columns": ["metric"], "metrics": ["accuracy", "acc"]}
     with refused("t: metrics: unknown metric 'acc'; did you mean 'accuracy'?"):
         load(tmp_path, data)
-    table["metrics"] = ["accuracy", "mine"]
+    table["metrics"] = ["accuracy", "balanced_accuracy"]
     load(tmp_path, data)
     for key in ("rows", "columns", "metrics"):
         del table[key]
@@ -417,7 +422,7 @@ def test_a_wrong_analysis_and_a_wrong_one_of_several_metrics_are_found_on_readin
 
 def test_a_column_that_a_method_logs_is_a_metric_and_a_label_says_so_of_any(tmp_path):
     data = small()
-    for column in ("loss", "accuracy_of_half", "contribution_0", "bytes_up.model", "my_share"):
+    for column in ("loss_private", "contribution_0", "bytes_up.model", "accuracy_min@3"):
         data["tables"]["t"]["metric"] = column
         load(tmp_path, data)
     data["tables"]["t"]["metric"] = "acc@3"
@@ -469,18 +474,39 @@ def test_labels_name_axes_values_metrics_and_the_paper(tmp_path, label):
     load(tmp_path, data)
 
 
-def test_no_column_of_the_librarys_own_methods_is_taken_for_a_mistake():
-    """Names of keywords of ``log(…)``, anywhere in the library."""
-    logged = {
-        keyword.arg
-        for path in (REPOSITORY / "fedlogit").rglob("*.py")
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "log"
-        for keyword in call.keywords
-    } - {None}
-    assert {"weight_over_99", "target_accuracy", "accuracy_present"} <= logged
-    for column in (*logged, "loss_private", "server_public_accuracy_1", "auprc", "weight_min"):
+def test_every_column_of_the_librarys_own_methods_is_known():
+    """Names of keywords of ``log(…)``, anywhere in the library; ``**{f"a_{i}": …}`` is ``a_0``."""
+    logged = set()
+    for path in (REPOSITORY / "fedlogit").rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "log":
+                for keyword in call.keywords:
+                    numbered = [n.values for n in ast.walk(keyword) if isinstance(n, ast.JoinedStr)]
+                    logged |= {f"{text.value}0" for text, _ in numbered if keyword.arg is None}
+                    logged |= {keyword.arg} - {None}
+    assert {"weight_over_99", "target_accuracy", "accuracy_present", "contribution_0"} <= logged
+    assert logged <= KNOWN_METRICS | LOGGED_COLUMNS
+    assert not KNOWN_METRICS & LOGGED_COLUMNS
+    of_any_run = {"round", "accuracy_min", "accuracy_max", "seconds_test", "seconds_clients"}
+    assert LOGGED_COLUMNS - logged == of_any_run - logged | {"theory_margin"}
+    for column in (*logged, "server_public_accuracy_1", "contribution_12@3", "bytes_up.logits"):
         check_metric("metric", column, ())
+
+
+@pytest.mark.parametrize(
+    "name", ["f1_score", "auprc", "weight_min", "loss", "contribution_01", "bytes_up.", "present_1"]
+)
+def test_a_column_that_nobody_is_known_to_log_needs_a_label(tmp_path, name):
+    data = small()
+    for metrics in ({"metric": name}, {"metrics": ["accuracy", name], "columns": ["metric"]}):
+        data["tables"]["t"] = small()["tables"]["t"] | {"rows": ["dataset", "method"]} | metrics
+        data["labels"] = small()["labels"]
+        (key,) = metrics.keys() - {"columns"}
+        logs = f"(if a method logs the column {name!r}, give it a name under 'labels')"
+        with refused(f"small.yaml: t: {key}: unknown metric {name!r} {logs}"):
+            load(tmp_path, data)
+        data["labels"] = small()["labels"] | {name: "Name"}
+        load(tmp_path, data)
 
 
 def test_names_of_metrics_and_analyses_are_those_that_results_have():
