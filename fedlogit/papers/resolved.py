@@ -92,12 +92,14 @@ class RunIndex:
         runs: Runs.
         clients: The clients that runs in stages share.
         splits: The spec of some run whose data are divided so.
+        validation: The most samples that a run validates on, of partitions whose runs do.
     """
 
     def __init__(self) -> None:
         self.runs: dict[str, ResolvedRun] = {}
         self.clients: dict[str, ResolvedRun] = {}
         self.splits: dict[str, RunSpec] = {}
+        self.validation: dict[str, int] = {}
 
     def add(self, run: ResolvedRun) -> None:
         """Remember a run, the partition of its data, and the clients of one in stages."""
@@ -105,6 +107,8 @@ class RunIndex:
             return
         self.runs[run.run] = run
         self.splits.setdefault(run.split, run.spec)
+        if size := run.spec.evaluation.validation:
+            self.validation[run.split] = max(size, self.validation.get(run.split, 0))
         if run.clients:
             self.clients[run.clients.run] = run.clients
 

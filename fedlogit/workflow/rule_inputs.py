@@ -71,6 +71,11 @@ class RuleInputs:
             return {}
         return {"spec": self._writer.split_file(split), "data": self._data_files(spec)}
 
+    def validation(self, split: str) -> list[str]:
+        """Return the option of `partition` for the samples that its runs validate on, if any do."""
+        size = self._plan.known.validation.get(split)
+        return ["--validation", str(size)] if size else []
+
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, its clients' logits and targets made of them."""
         spec = self._plan.spec_of_run(run)

@@ -150,6 +150,19 @@ def test_a_division_that_was_pulled_needs_no_data(planned, tmp_path):
     assert inputs.partition(split) == {}
 
 
+def test_a_division_is_checked_for_the_most_samples_that_its_runs_validate_on(tmp_path):
+    data = load_yaml(PAPERS / "fedol.yaml")
+    for method, size in (("feddf", 50), ("fedkt", 70)):
+        given = data["methods"][method]
+        given = {"method": given} if isinstance(given, str) else given
+        data["methods"][method] = given | {"evaluation": {"validation": size}}
+    (tmp_path / "fedol.yaml").write_text(yaml.safe_dump(data))
+    plan = Plan(Settings.load({"papers": "fedol", "scale": "smoke"}, "o"), tmp_path, tmp_path)
+    (split,) = {plan.split_of(run_of(plan, method)) for method in ("feddf", "fedkt", "local")}
+    assert RuleInputs(plan, REFERENCES).validation(split) == ["--validation", "70"]
+    assert RuleInputs(plan, REFERENCES).validation("another/split") == []
+
+
 def test_a_drawing_needs_its_plan_and_each_of_its_runs_once(planned, tmp_path):
     plan, inputs = planned("who_to_trust")
     asked = inputs.table("who_to_trust", "smoke", "table1")
