@@ -578,7 +578,12 @@ def test_a_metric_of_a_round_that_no_run_will_have(tmp_path, metric, tested, sai
         ("dataset", '{"a": ' * 2000, "unknown dataset '{"),
         ("dataset", "a\nb", r"dataset='a\nb', "),
         ("partition", "k(2", "name or name(0.5); put a call that has a comma in quotes"),
-        ("public.sise", 5, "axis public.sise.public: unknown key 'sise'; did you mean 'size'"),
+        ("public.sise", 5, "small.yaml: t: grid.public: unknown key 'sise'; did you mean 'size'"),
+        (
+            "partitoin",
+            "k(2)",
+            "small.yaml: t: grid: unknown key 'partitoin'; did you mean 'partiti",
+        ),
         ("method", 5, "method = 5: should be a name or a call"),
         (
             "method",
@@ -615,21 +620,37 @@ def test_a_misspelt_cell_is_named_before_the_claims_and_labels_that_it_leaves_wi
         load(tmp_path, data)
 
 
+def test_a_misspelt_axis_of_a_grid_is_named_before_rows_that_have_it_right(tmp_path):
+    data = small()
+    data["tables"]["t"]["rows"] = ["dataset", "method", "partition"]
+    data["tables"]["t"]["grid"] = [
+        {"dataset": ["digits"], "method": ["uwa"], "partitoin": ["k(2)"]}
+    ]
+    with refused("small.yaml: t: grid: unknown key 'partitoin'; did you mean 'partition'?"):
+        load(tmp_path, data)
+    data = small()
+    data["tables"]["t"]["rows"] = ["dataset", "method", "partition"]
+    data["scales"]["tiny"]["artefacts"] = {"t": {"grid": [{"methd": ["uwa"]}]}}
+    with refused("small.yaml: t: grid: unknown key 'methd'; did you mean 'method'?"):
+        load(tmp_path, data)
+
+
 @pytest.mark.parametrize(
     ("axes", "said"),
     [
-        (["datasets", "method"], "the grid has no axis 'dataset', but datasets, method; add it"),
-        (["dataset", "methods"], "the grid has no axis 'method', but dataset, methods; add it"),
+        (["method", "partition"], "the grid has no axis 'dataset', but method, partition; add it"),
+        (["dataset", "partition"], "the grid has no axis 'method', but dataset, partition; add it"),
         (["dataset", "method"], "key 'partition' is missing: give it as an axis, or under 'de"),
     ],
 )  # fmt: skip
 def test_a_grid_that_lacks_an_axis_says_which(tmp_path, axes, said):
     data = small()
-    grid = {axis: ["uwa" if axis.startswith("method") else "digits"] for axis in axes}
+    values = {"dataset": "digits", "method": "uwa", "partition": "k(2)"}
+    grid = {axis: [values[axis]] for axis in axes}
     data["figures"]["g"] = {"title": "G", "plot": "accuracy_by_round", "grid": grid}
     with refused(f": {said}") as error:
         specs(tmp_path, data)
-    assert str(error.value).startswith("small.yaml: g at scale tiny, dataset")
+    assert str(error.value).startswith("small.yaml: g at scale tiny, ")
 
 
 @pytest.mark.parametrize(
