@@ -256,14 +256,14 @@ seeds: [0]
 defaults: {clients: 3, rounds: 1, batch: 64, local: {epochs: 1}, optimizer: {name: adam, lr: 0.003}}
 datasets:
   digits: {models: ["mlp(hidden=[8])"]}
-partitions: {k: k_classes}
+partitions: {k: k_classes, large: dir_equal(size=5000)}
 methods: {fedavg: fedavg}
 labels: {fedavg: FedAvg}
 tables:
   t:
     title: T
     metric: accuracy
-    grid: {dataset: [digits], partition: [k(2), k(3), k(4), k(20)], method: [fedavg]}
+    grid: {dataset: [digits], partition: [k(2), k(3), k(4), large(1.0)], method: [fedavg]}
     rows: [method]
     columns: [partition]
 scales:
@@ -279,7 +279,7 @@ def test_a_partition_that_cannot_be_is_told_before_anything_trains(project, tmp_
     before, first, after = done.stdout.partition("Run 1 of 4")
     assert first, done.stdout  # what can be trained is
     assert before.count(": partition digits/") == 3, done.stdout
-    assert "error: partition k_classes: k = 20: at most 10" in before
+    assert "error: partition dir_equal: size = 5000: at most 479" in before
     assert ": partition digits/" not in after
 
 
