@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import fedlogit
+from fedlogit.data import DATASETS
 from fedlogit.errors import DataError, FedlogitError, Unsupported
 from fedlogit.files import read_sealed, write_sealed
 from fedlogit.papers.schema import Paper
@@ -81,8 +82,25 @@ def resolve_run(text: str) -> ResolvedRun:
     from fedlogit.runs.stages import clients_spec, in_stages
 
     spec = methods.resolve(RunSpec.read(json.loads(text), "run"))
+    _check_models(spec)
     staged = in_stages(spec)
     return ResolvedRun.of(spec, clients_spec(spec) if staged else None)
+
+
+def _check_models(spec: RunSpec) -> None:
+    """Refuse models that cannot take images of the size that the data set's card has.
+
+    Raises:
+        FedlogitError: naming the model and what it takes.
+    """
+    from fedlogit import models
+
+    card = DATASETS.get(spec.dataset)
+    if card is None or card.kind != "images" or spec.ledger_only:
+        return
+    height, width, channels = card.shape
+    for model in (*spec.models, *([spec.server.model] if spec.server else [])):
+        models.get(model).check((channels, height, width))
 
 
 class RunIndex:

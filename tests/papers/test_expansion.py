@@ -539,6 +539,11 @@ def test_names_of_metrics_and_analyses_are_those_that_results_have():
         ("partitions/k", "k_clases(private_size=5)", "unknown partition 'k_clases'; did you mean"),
         ("methods/average", "my_methods.Mine", "a class of your own is called 'my_methods:Mine'"),
         ("defaults/models", ["mpl"], "unknown model 'mpl'; did you mean 'mlp'"),
+        (
+            "defaults/models",
+            ["mlp", "lenet"],
+            "model lenet takes images of at least 12 x 12, not of shape (1, 8, 8)",
+        ),
     ],
 )
 def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
