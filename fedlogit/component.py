@@ -90,6 +90,9 @@ class FrozenConfig(BaseModel):
     renamed: ClassVar[Mapping[str, str]] = {}
     """Keys of earlier versions, and what each is called now."""
 
+    form: ClassVar[str] = "a mapping of keys to values"
+    """What a value should be that is no mapping, for the message."""
+
     @classmethod
     def read(cls, data: Any, where: str) -> Self:
         """Validate plain data (as from YAML or JSON); `where` names it in errors.
@@ -164,7 +167,8 @@ def _message(kind: str, given: Any, context: Mapping[str, Any], model: type[Base
     if kind == "model_type" and issubclass(model, ComponentRef):
         return f"should be {A_CALL}"
     if kind in ("dict_type", "model_type"):  # "an object", for pydantic
-        return "should be a mapping of keys to values"
+        form = model.form if kind == "model_type" and issubclass(model, FrozenConfig) else ""
+        return f"should be {form or FrozenConfig.form}"
     if kind == "union_tag_not_found":
         return f"key {context['discriminator']} is missing"
     if kind == "union_tag_invalid":

@@ -6,7 +6,7 @@ goes on with the same clients, and anybody can say later which were present.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -62,6 +62,8 @@ class Participation(FrozenConfig):
             fits it to the logits of who is there; ``pad`` keeps its width, with what an absent
             client last sent in its place. Dropped for other methods.
     """
+
+    form: ClassVar[str] = "a share such as 0.8, {number: 4} or {schedule: [{clients: [0]}]}"
 
     share: Annotated[float, Field(gt=0, le=1)] | None = None
     number: PositiveInt | None = None

@@ -66,6 +66,8 @@ class LocalTraining(FrozenConfig):
         steps: Minibatches per phase (TallyTrain's K).
     """
 
+    form: ClassVar[str] = "a mapping such as {epochs: 1}"
+
     epochs: PositiveInt | None = None
     first_epochs: PositiveInt | None = None
     steps: PositiveInt | None = None
@@ -113,6 +115,8 @@ class Optimizer(FrozenConfig):
         "lifetime": "reset_every",
         "scrub": "zero_nonfinite_grads",
     }
+
+    form: ClassVar[str] = "a mapping such as {name: adam, lr: 0.001}"
 
     name: Literal["sgd", "adam", "adamw"]
     lr: Annotated[float, Field(gt=0)]
@@ -176,6 +180,8 @@ class Public(FrozenConfig):
         anchors: With `dataset`, add so many of the last images of the own training split, whose
             labels are known (TallyTrain appendix K, arm C).
     """
+
+    form: ClassVar[str] = "a mapping such as {size: 100}"
 
     size: PositiveInt
     stratified: bool = True

@@ -24,7 +24,7 @@ from fedlogit.commands._values import given_path
 from fedlogit.data import load
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json
-from fedlogit.partition import Split, distances, divide
+from fedlogit.partition import Split, distances, divide, unused_samples
 from fedlogit.results.bubbles import bubble_plot
 from fedlogit.results.formatting import write_csv
 from fedlogit.runs import layout
@@ -64,6 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--public-overlap", action="store_true", help="keep public samples in the private pool"
     )
+    parser.add_argument(
+        "--validation",
+        type=int,
+        metavar="N",
+        help="refuse a partition that leaves fewer samples for evaluation.validation than N",
+    )
 
 
 def main(args: argparse.Namespace) -> None:
@@ -75,6 +81,8 @@ def main(args: argparse.Namespace) -> None:
         spec = SplitSpec.read(_from_options(args), "options")
     data = load(spec.dataset, args.data, spec.text)
     split = divide(spec, data)
+    if args.validation is not None:
+        unused_samples(data, split, args.validation)
     write(split, args.out, f"{data.title}: {spec.partition}, seed {spec.seed}")
     print(f"{args.out}: {spec.clients} clients, digest {split.digest[:12]}")
     for note in split.notes:

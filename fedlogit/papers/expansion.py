@@ -21,6 +21,7 @@ from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.planned_checks import check_metric_rounds, check_table_cells
 from fedlogit.papers.resolved import ResolvedRun, resolve_run
 from fedlogit.papers.schema import Grid, Paper
+from fedlogit.papers.size_checks import check_sizes
 
 __all__ = ["expand"]
 
@@ -53,6 +54,7 @@ def expand(
     planned = [artefact for artefact in map(expansion.artefact, ids) if artefact.cells]
     for artefact in planned:
         check_table_cells(artefact)
+        check_sizes(artefact)
     if not overrides:  # with fewer rounds by a user's wish, a table may stay empty
         for artefact in planned:
             check_metric_rounds(artefact)

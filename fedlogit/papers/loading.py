@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from fedlogit.dotted_keys import nest
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.claim_checks import check_claims
@@ -132,6 +133,8 @@ def _check_axes(paper: Paper) -> None:
         of_scales = [scale.artefacts.get(source) for scale in paper.scales.values()]
         written = [grid for own in of_scales if own for grid in own.grid or []]
         axes = {axis for grid in [*(paper.artefacts[source].grid or []), *written] for axis in grid}
+        for axis in sorted(axes):  # before rows and columns, whose right names would be taken wrong
+            check_keys(RunSpec, nest(axis, None), f"{source}: grid")
         if isinstance(entry, Table):
             _check_layout(key, entry, axes)
         for name, scale in paper.scales.items():

@@ -1,8 +1,9 @@
 """Names of metrics, checked before runs are trained for them.
 
-A metric is one that `fedlogit.results.metrics` knows, or any column of ``rounds.csv``, also one
-that a method logs. So a name is refused only if it is a known one misspelt or cut short
-(``acuracy``, ``acc``), or no name at all; a label of it in the paper's file says that it is meant.
+A metric is one that `fedlogit.results.metrics` knows, or any column of ``rounds.csv``: those that
+every run has, and those that methods log. Which columns a user's own method logs is known once it
+has run, so such a name is refused unless the paper's file has a label of it, which says that it is
+meant: a misspelt metric would fail its table after all training.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from fedlogit.errors import FedlogitError, did_you_mean, shown
 
 __all__ = [
     "KNOWN_METRICS",
+    "LOGGED_COLUMNS",
     "SHARE_METRICS",
     "check_metric",
     "is_counted",
@@ -103,6 +105,47 @@ KNOWN_METRICS = SHARE_METRICS | {
 }
 """The names of `fedlogit.results.metrics.METRICS`, which lies above this package."""
 
+LOGGED_COLUMNS = frozenset(
+    {
+        "accuracy_max",
+        "accuracy_min",
+        "accuracy_present",
+        "classes_without_evidence",
+        "client_public_accuracy",
+        "consensus_accuracy",
+        "consensus_weight",
+        "contribution_0",
+        "ensemble_accuracy",
+        "evidence",
+        "groups",
+        "loss_distil",
+        "loss_private",
+        "loss_server",
+        "loss_students",
+        "loss_teachers",
+        "no_positive_share",
+        "present",
+        "pseudo_accuracy_0",
+        "pseudo_share_0",
+        "round",
+        "seconds_clients",
+        "seconds_test",
+        "selected_share",
+        "server_public_accuracy_0",
+        "target_accuracy",
+        "target_share",
+        "theory_margin",
+        "weight_over_99",
+    }
+)
+"""The other columns of ``rounds.csv``, of any run and of the library's methods.
+
+Of numbered ones that of number 0 stands for all. There are those of one kind of message, too, such
+as ``bytes_up.logits``.
+"""
+
+_NUMBER = re.compile(r"(?<=_)(0|[1-9][0-9]{0,8})$")
+_OF_ONE_KIND = re.compile(r"bytes_(up|down)\.\w+")
 _ALIKE = 0.85  # of 1: one letter of seven is wrong, or two are swapped
 _ROUND = re.compile("[0-9]{1,10}")  # more digits than a run may have rounds
 _SHORTEST = 3  # letters of an abbreviation
@@ -143,7 +186,7 @@ def check_round(where: str, name: str) -> None:
 
 
 def check_metric(where: str, name: str, labels: Collection[str]) -> None:
-    """Refuse a name that can be neither a metric's nor a column's that a method logs.
+    """Refuse a name that is no metric's, no column's of the library's methods, and has no label.
 
     Args:
         where: The key of the paper's file.
@@ -151,14 +194,15 @@ def check_metric(where: str, name: str, labels: Collection[str]) -> None:
         labels: The names that the paper's file has a label for.
 
     Raises:
-        FedlogitError: one line, with the nearest metric.
+        FedlogitError: one line, with the nearest metric if there is one, and what a column that a
+            method of one's own logs needs.
     """
     check_round(where, name)
     column = name.partition("@")[0]
-    if column in KNOWN_METRICS or {column, name} & {*labels}:
+    if column in KNOWN_METRICS or _is_logged(column) or {column, name} & {*labels}:
         return
     logged = f"if a method logs the column {shown(column)}, give it a name under 'labels'"
-    if meant := _meant_metric(column, KNOWN_METRICS):
+    if meant := _meant_metric(column, KNOWN_METRICS | LOGGED_COLUMNS):
         raise FedlogitError(
             f"{where}: unknown metric {shown(name)}; did you mean {meant!r}? ({logged})"
         )
@@ -167,6 +211,13 @@ def check_metric(where: str, name: str, labels: Collection[str]) -> None:
             f"{where} = {shown(name)}: should be a metric or a column of rounds.csv, such as"
             f" balanced_accuracy or accuracy@10 ({logged})"
         )
+    raise FedlogitError(f"{where}: unknown metric {shown(name)} ({logged})")
+
+
+def _is_logged(column: str) -> bool:
+    """Return whether a column is of any run, or one that the library's own methods log."""
+    known = not LOGGED_COLUMNS.isdisjoint((column, _NUMBER.sub("0", column)))
+    return known or _OF_ONE_KIND.fullmatch(column) is not None
 
 
 def _meant_metric(column: str, names: Iterable[str]) -> str | None:

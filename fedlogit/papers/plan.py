@@ -96,6 +96,18 @@ class Plan:
             parts.insert(0, f"{', '.join(others)} (no run on {datasets} at scale {scale})")
         return f"left out: {'; '.join(parts)}" if parts else ""
 
+    def unfinished(self) -> str:
+        """Return a line that names the papers of which `partial` leaves nothing to draw, or ""."""
+        drawn = {artefact.paper.paper for artefact in self.artefacts}
+        names = [name for name in self.chosen if name not in drawn]
+        if not names:
+            return ""
+        return (
+            f"partial = true, but no run of {', '.join(names)} at scale {self.settings.scale} has"
+            " finished here, so nothing of it is drawn; make pull may bring some, and without"
+            " partial = true they are trained"
+        )
+
     def artefacts_of(self, paper: str, scale: str) -> list[PlannedArtefact]:
         """Return the tables and figures of a paper at a scale, without runs to be left out."""
         return [artefact for artefact in self.all_of(paper, scale) if artefact.cells]

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import fedlogit
+from fedlogit.data import DATASETS
 from fedlogit.errors import DataError, FedlogitError, Unsupported
 from fedlogit.files import read_sealed, write_sealed
 from fedlogit.papers.schema import Paper
@@ -81,8 +82,25 @@ def resolve_run(text: str) -> ResolvedRun:
     from fedlogit.runs.stages import clients_spec, in_stages
 
     spec = methods.resolve(RunSpec.read(json.loads(text), "run"))
+    _check_models(spec)
     staged = in_stages(spec)
     return ResolvedRun.of(spec, clients_spec(spec) if staged else None)
+
+
+def _check_models(spec: RunSpec) -> None:
+    """Refuse models that cannot take images of the size that the data set's card has.
+
+    Raises:
+        FedlogitError: naming the model and what it takes.
+    """
+    from fedlogit import models
+
+    card = DATASETS.get(spec.dataset)
+    if card is None or card.kind != "images" or spec.ledger_only:
+        return
+    height, width, channels = card.shape
+    for model in (*spec.models, *([spec.server.model] if spec.server else [])):
+        models.get(model).check((channels, height, width))
 
 
 class RunIndex:
@@ -92,12 +110,14 @@ class RunIndex:
         runs: Runs.
         clients: The clients that runs in stages share.
         splits: The spec of some run whose data are divided so.
+        validation: The most samples that a run validates on, of partitions whose runs do.
     """
 
     def __init__(self) -> None:
         self.runs: dict[str, ResolvedRun] = {}
         self.clients: dict[str, ResolvedRun] = {}
         self.splits: dict[str, RunSpec] = {}
+        self.validation: dict[str, int] = {}
 
     def add(self, run: ResolvedRun) -> None:
         """Remember a run, the partition of its data, and the clients of one in stages."""
@@ -105,6 +125,8 @@ class RunIndex:
             return
         self.runs[run.run] = run
         self.splits.setdefault(run.split, run.spec)
+        if size := run.spec.evaluation.validation:
+            self.validation[run.split] = max(size, self.validation.get(run.split, 0))
         if run.clients:
             self.clients[run.clients.run] = run.clients
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from fedlogit.errors import FedlogitError, did_you_mean, unknown
 from fedlogit.papers.schema import Paper
 
-__all__ = ["no_such_scale", "not_planned", "with_datasets", "without_scale"]
+__all__ = ["no_such_scale", "not_planned", "nothing_to_show", "with_datasets", "without_scale"]
 
 
 def with_datasets(papers: dict[str, Paper], names: Iterable[str]) -> dict[str, Paper]:
@@ -61,3 +61,19 @@ def not_planned(
         on = f" on {', '.join(datasets)}; give other datasets" if datasets else ""
         return FedlogitError(f"{what} has no run{on}")
     return unknown(f"table or figure of {paper.paper} at scale {scale}", id_, names)
+
+
+def nothing_to_show(paper: str, scale: str, *, unfinished: bool) -> FedlogitError:
+    """Return the error for a page of a paper at a scale without anything that it could show.
+
+    Args:
+        paper: The paper's name.
+        scale: One of its scales.
+        unfinished: Whether it has runs, of which none has finished.
+    """
+    if unfinished:
+        return FedlogitError(
+            f"partial = true, but no run of {paper} at scale {scale} has finished here; make pull"
+            " may bring them"
+        )
+    return FedlogitError(f"{paper} at scale {scale} has no run; give other datasets")

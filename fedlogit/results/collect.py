@@ -34,7 +34,13 @@ __all__ = [
 _METRICS = ("accuracy", "accuracy_std", "balanced_accuracy", "bytes_up", "bytes_down", "seconds")
 
 
-def collect(artefact: Artefact, metrics: Iterable[str] = (), *, gaps: bool = False) -> pd.DataFrame:
+def collect(
+    artefact: Artefact,
+    metrics: Iterable[str] = (),
+    *,
+    gaps: bool = False,
+    optional: Iterable[str] = (),
+) -> pd.DataFrame:
     """Return one row per run: its axes, final metrics and provenance.
 
     A run that diverged is a row whose metrics are NaN and whose `diverged` is true.
@@ -44,26 +50,36 @@ def collect(artefact: Artefact, metrics: Iterable[str] = (), *, gaps: bool = Fal
         metrics: Metrics wanted besides the usual ones and the artefact's own.
         gaps: Whether a column that only some of the methods log is NaN in the runs of the others,
             not an error.
+        optional: More metrics, which are NaN in runs without the column, also if all are; they
+            stand in the run's `lacks`.
 
     Raises:
         DataError: if a run is missing, incomplete, or not the one that was asked for, or if runs
             that should have seen the same data did not.
         FedlogitError: if a run does not have one of the metrics.
     """
-    wanted = dict.fromkeys([*_METRICS, *artefact.shown, *metrics])
+    optional = frozenset(optional)
+    wanted = dict.fromkeys([*_METRICS, *artefact.shown, *metrics, *sorted(optional)])
     found = list(gather(artefact))
     logged = {column for _, run in found if gaps for column in run.rounds.columns}
     computed = {name for name, metric in METRICS.items() if metric.compute}
     rows = []
     for ref, run in found:
-        lacks = logged - {*run.rounds.columns} - computed
+        own = computed | {*run.rounds.columns}
+        may_lack = (logged | {_column(metric) for metric in optional}) - own
         values = {
-            metric: math.nan if metric.partition("@")[0] in lacks else value(run, metric)
+            metric: math.nan if _column(metric) in may_lack else value(run, metric)
             for metric in wanted
         }
-        rows.append(_row(artefact, ref, run, values))
+        lacks = () if run.diverged else tuple(m for m in optional if _column(m) in may_lack)
+        rows.append(_row(artefact, ref, run, values) | {"lacks": lacks})
     axes = {axis for ref in artefact.runs for axis in ref.axes}
     return pd.DataFrame(rows).assign(**_columns_of_mixed_numbers(rows, axes))
+
+
+def _column(metric: str) -> str:
+    """Return the column of ``rounds.csv`` that a metric such as ``accuracy@10`` is of."""
+    return metric.partition("@")[0]
 
 
 def _columns_of_mixed_numbers(

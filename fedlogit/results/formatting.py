@@ -27,6 +27,9 @@ __all__ = [
     "write_text",
 ]
 
+_DIGITS = 4  # as shares between 0.1 and 1 have
+_ZEROS = 4
+
 
 def sentence(text: str) -> str:
     """Return the text with its first letter in upper case."""
@@ -47,31 +50,54 @@ def occurrences(values: pd.Series, among: Iterable[str]) -> dict[str, int]:
 def number(value: float, metric: str, *, percent: bool = False, decimals: int | None = None) -> str:
     """Return a value of a metric: shares with 4 decimals (2 in per cent), bytes grouped.
 
-    Of a payload below the last decimal two digits are shown, not zeros.
+    Of a payload below the last decimal two digits are shown, not zeros. A column that a method logs
+    has 4 significant digits, or none after the point where it is a whole number.
     """
     if math.isnan(value):
         return "–"
     known = metric_of(metric)
-    places = _decimals(value, known, percent) if decimals is None else decimals
-    return f"{100 * value if percent and known.unit == 'share' else value:,.{places}f}"
-
-
-def _decimals(value: float, metric: Metric, percent: bool) -> int:
-    places = metric.places(percent)
-    if metric.unit in ("MB", "GB") and value:
-        places = max(places, 1 - math.floor(math.log10(abs(value))))
-    return places
+    form = _form([value], known, percent) if decimals is None else f",.{decimals}f"
+    return _formatted(value, known, percent, form)
 
 
 def spread(
     mean: float, std: float, metric: str, *, percent: bool = False, decimals: int | None = None
 ) -> str:
     """Return ``mean ± std``; without one (n=1), or of bytes that are always the same, the mean."""
-    text = number(mean, metric, percent=percent, decimals=decimals)
     if math.isnan(mean) or math.isnan(std) or (std == 0 and is_counted(metric)):
-        return text
-    places = _decimals(mean, metric_of(metric), percent) if decimals is None else decimals
-    return f"{text} ± {number(std, metric, percent=percent, decimals=places)}"
+        return number(mean, metric, percent=percent, decimals=decimals)
+    known = metric_of(metric)
+    form = _form([mean, std], known, percent) if decimals is None else f",.{decimals}f"
+    return " ± ".join(_formatted(value, known, percent, form) for value in (mean, std))
+
+
+def _formatted(value: float, metric: Metric, percent: bool, form: str) -> str:
+    return format(100 * value if percent and metric.unit == "share" else value, form)
+
+
+def _form(values: Sequence[float], metric: Metric, percent: bool) -> str:
+    """Return how Python formats a value, and what is printed beside it, such as its spread."""
+    places = metric.places(percent)
+    if places is None:
+        return _significant(values)
+    if metric.unit in ("MB", "GB") and values[0]:
+        places = max(places, 1 - math.floor(math.log10(abs(values[0]))))
+    return f",.{places}f"
+
+
+def _significant(values: Sequence[float]) -> str:
+    """Return the format in which the largest of some values has `_DIGITS` significant digits.
+
+    Whole numbers, such as counts of clients, have no digits after the point, unless one of the
+    values is none. What would begin with more than `_ZEROS` zeros has an exponent.
+    """
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if all(not math.isfinite(value) or value.is_integer() for value in map(float, values)):
+        return ",.0f"
+    exponent = math.floor(math.log10(largest))
+    if exponent < -_ZEROS:
+        return f".{_DIGITS - 1}e"
+    return f",.{max(0, _DIGITS - 1 - exponent)}f"
 
 
 def markdown(frame: pd.DataFrame, style: str = "pipe", right: Iterable[str] = ()) -> str:

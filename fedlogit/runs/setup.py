@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from fedlogit import partition
-from fedlogit.data import UNKNOWN, Dataset, load, with_probes
+from fedlogit.data import Dataset, load, with_probes
 from fedlogit.engine.build import build_client
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData, on_device
@@ -81,6 +81,7 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
 
     Raises:
         DataError: if the file is damaged, or another partition than the spec's.
+        FedlogitError: if the partition leaves too few samples to validate on.
     """
     dataset = load(spec.dataset, folder, spec.text)
     if spec.public and spec.public.dataset:
@@ -91,6 +92,8 @@ def open_data(spec: RunSpec, folder: Path, split: Path | None) -> tuple[Dataset,
             f"{split} is not the partition that the spec implies: {differs}; delete it, so that it"
             " is made again"
         )
+    if spec.evaluation.validation is not None:  # before a folder is written
+        partition.unused_samples(dataset, implied, spec.evaluation.validation)
     return dataset, implied
 
 
@@ -179,20 +182,14 @@ def _validation_samples(spec: RunSpec, dataset: Dataset, split: Split) -> np.nda
     """Return training samples that nobody has, to validate on; None if the spec wants none.
 
     Raises:
-        FedlogitError: if there are none, or fewer than it wants.
+        FedlogitError: if there are fewer than it wants.
     """
     size = spec.evaluation.validation
     if size is None:
         return None
     key = "evaluation.validation"
+    left = partition.unused_samples(dataset, split, size)
     labels = dataset.strata[0]
-    used = np.concatenate([*split.clients, split.public])
-    left = np.setdiff1d(np.flatnonzero(labels != UNKNOWN), used)
-    if not len(left):
-        raise FedlogitError(
-            f"{key} = {size}: all training samples are clients' or public; give a train_size that"
-            " leaves some"
-        )
     chosen: np.ndarray = left[stratified(labels[left], size, rng(spec.seed, "validation"), key)]
     return chosen
 

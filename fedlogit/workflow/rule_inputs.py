@@ -17,6 +17,7 @@ from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.published import check_published_files
 from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
 from fedlogit.papers.schema import TEST_SCALE
+from fedlogit.papers.selection import nothing_to_show
 from fedlogit.runs import layout
 from fedlogit.runs.paths import data_stems
 from fedlogit.spec import RunSpec
@@ -69,6 +70,11 @@ class RuleInputs:
         if self._has_outputs(self._layout.partition(split), _OF_PARTITION):
             return {}
         return {"spec": self._writer.split_file(split), "data": self._data_files(spec)}
+
+    def validation(self, split: str) -> list[str]:
+        """Return the option of `partition` for the samples that its runs validate on, if any do."""
+        size = self._plan.known.validation.get(split)
+        return ["--validation", str(size)] if size else []
 
     def train(self, run: str) -> Files:
         """Return what a run needs; in stages, its clients' logits and targets made of them."""
@@ -143,11 +149,16 @@ class RuleInputs:
         return {"artefacts": plans, "runs": self._result_files(judged)}
 
     def page(self, paper: str, scale: str) -> Files:
-        """Return what the page of a paper shows; with `partial`, what finished runs cover."""
+        """Return what the page of a paper shows; with `partial`, what finished runs cover.
+
+        Where they cover nothing, as in a study that one method lacks, it shows all that is drawn.
+        """
         artefacts = self._plan.artefacts_of(paper, scale)
         if self._plan.settings.partial:
             covered = self._plan.covered()
-            artefacts = [artefact for artefact in artefacts if artefact in covered]
+            artefacts = [artefact for artefact in artefacts if artefact in covered] or artefacts
+        if not artefacts:
+            raise nothing_to_show(paper, scale, unfinished=bool(self._plan.all_of(paper, scale)))
         tables = any(artefact.kind == "table" for artefact in artefacts)
         return {
             "artefacts": [self._writer.artefact_file(artefact) for artefact in artefacts],

@@ -141,7 +141,8 @@ def published() -> pd.DataFrame:
     frame = pd.read_csv(ROOT / "workflow/reference/celm.csv")
     axes = ["table", "dataset", "partition", "method"]
     wide = frame.pivot_table(index=axes, columns="metric", values="mean").reset_index()
-    return wide.assign(seed=42, diverged=False, missing=False)
+    nothing = pd.Series([()] * len(wide), wide.index, dtype=object)
+    return wide.assign(seed=42, diverged=False, missing=False, lacks=nothing)
 
 
 NOT_IN_ITS_TABLES = {

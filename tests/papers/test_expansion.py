@@ -6,14 +6,23 @@ import ast
 from datetime import date
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 from support.refusals import refused
 
+from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, load_paper, run_dir, split_dir
-from fedlogit.papers.metric_names import KNOWN_METRICS, SHARE_METRICS, check_metric
+from fedlogit.papers.metric_names import (
+    KNOWN_METRICS,
+    LOGGED_COLUMNS,
+    SHARE_METRICS,
+    check_metric,
+)
 from fedlogit.papers.schema import analysis_names
+from fedlogit.papers.size_checks import _OF_CLASSES
+from fedlogit.partition import make_split
 from fedlogit.results import analyses
 from fedlogit.results.metrics import METRICS
 from fedlogit.yaml_files import load_yaml
@@ -404,7 +413,7 @@ def test_a_wrong_analysis_and_a_wrong_one_of_several_metrics_are_found_on_readin
     table |= {"rows": ["method"], "columns": ["metric"], "metrics": ["accuracy", "acc"]}
     with refused("t: metrics: unknown metric 'acc'; did you mean 'accuracy'?"):
         load(tmp_path, data)
-    table["metrics"] = ["accuracy", "mine"]
+    table["metrics"] = ["accuracy", "balanced_accuracy"]
     load(tmp_path, data)
     for key in ("rows", "columns", "metrics"):
         del table[key]
@@ -417,7 +426,7 @@ def test_a_wrong_analysis_and_a_wrong_one_of_several_metrics_are_found_on_readin
 
 def test_a_column_that_a_method_logs_is_a_metric_and_a_label_says_so_of_any(tmp_path):
     data = small()
-    for column in ("loss", "accuracy_of_half", "contribution_0", "bytes_up.model", "my_share"):
+    for column in ("loss_private", "contribution_0", "bytes_up.model", "accuracy_min@3"):
         data["tables"]["t"]["metric"] = column
         load(tmp_path, data)
     data["tables"]["t"]["metric"] = "acc@3"
@@ -469,18 +478,39 @@ def test_labels_name_axes_values_metrics_and_the_paper(tmp_path, label):
     load(tmp_path, data)
 
 
-def test_no_column_of_the_librarys_own_methods_is_taken_for_a_mistake():
-    """Names of keywords of ``log(…)``, anywhere in the library."""
-    logged = {
-        keyword.arg
-        for path in (REPOSITORY / "fedlogit").rglob("*.py")
-        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "log"
-        for keyword in call.keywords
-    } - {None}
-    assert {"weight_over_99", "target_accuracy", "accuracy_present"} <= logged
-    for column in (*logged, "loss_private", "server_public_accuracy_1", "auprc", "weight_min"):
+def test_every_column_of_the_librarys_own_methods_is_known():
+    """Names of keywords of ``log(…)``, anywhere in the library; ``**{f"a_{i}": …}`` is ``a_0``."""
+    logged = set()
+    for path in (REPOSITORY / "fedlogit").rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "attr", "") == "log":
+                for keyword in call.keywords:
+                    numbered = [n.values for n in ast.walk(keyword) if isinstance(n, ast.JoinedStr)]
+                    logged |= {f"{text.value}0" for text, _ in numbered if keyword.arg is None}
+                    logged |= {keyword.arg} - {None}
+    assert {"weight_over_99", "target_accuracy", "accuracy_present", "contribution_0"} <= logged
+    assert logged <= KNOWN_METRICS | LOGGED_COLUMNS
+    assert not KNOWN_METRICS & LOGGED_COLUMNS
+    of_any_run = {"round", "accuracy_min", "accuracy_max", "seconds_test", "seconds_clients"}
+    assert LOGGED_COLUMNS - logged == of_any_run - logged | {"theory_margin"}
+    for column in (*logged, "server_public_accuracy_1", "contribution_12@3", "bytes_up.logits"):
         check_metric("metric", column, ())
+
+
+@pytest.mark.parametrize(
+    "name", ["f1_score", "auprc", "weight_min", "loss", "contribution_01", "bytes_up.", "present_1"]
+)
+def test_a_column_that_nobody_is_known_to_log_needs_a_label(tmp_path, name):
+    data = small()
+    for metrics in ({"metric": name}, {"metrics": ["accuracy", name], "columns": ["metric"]}):
+        data["tables"]["t"] = small()["tables"]["t"] | {"rows": ["dataset", "method"]} | metrics
+        data["labels"] = small()["labels"]
+        (key,) = metrics.keys() - {"columns"}
+        logs = f"(if a method logs the column {name!r}, give it a name under 'labels')"
+        with refused(f"small.yaml: t: {key}: unknown metric {name!r} {logs}"):
+            load(tmp_path, data)
+        data["labels"] = small()["labels"] | {name: "Name"}
+        load(tmp_path, data)
 
 
 def test_names_of_metrics_and_analyses_are_those_that_results_have():
@@ -495,12 +525,25 @@ def test_names_of_metrics_and_analyses_are_those_that_results_have():
         ("defaults/rounds", "many", "rounds = 'many'"),
         ("defaults/rounds", 0, "rounds = 0"),
         ("defaults/evaluation", {"rounds": [0]}, "evaluation.rounds"),
+        (
+            "defaults/participation",
+            "80%",
+            "participation = '80%': should be a share such as 0.8, {number: 4} or {schedule: [",
+        ),
+        ("defaults/public", 100, "public = 100: should be a mapping such as {size: 100}"),
+        ("defaults/local", 5, "local = 5: should be a mapping such as {epochs: 1}"),
+        ("defaults/optimizer", "adam", "should be a mapping such as {name: adam, lr: 0.001}"),
         ("defaults/local", {"steps": 5, "epochs": 1}, "give either epochs or steps"),
         ("methods/average", "averag", "unknown method 'averag'; did you mean 'average'"),
         ("methods/uwa/method", "uwa(floor=1)", "unknown key 'floor'"),
         ("partitions/k", "k_clases(private_size=5)", "unknown partition 'k_clases'; did you mean"),
         ("methods/average", "my_methods.Mine", "a class of your own is called 'my_methods:Mine'"),
         ("defaults/models", ["mpl"], "unknown model 'mpl'; did you mean 'mlp'"),
+        (
+            "defaults/models",
+            ["mlp", "lenet"],
+            "model lenet takes images of at least 12 x 12, not of shape (1, 8, 8)",
+        ),
     ],
 )
 def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
@@ -511,6 +554,54 @@ def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
     assert said in str(caught.value)
     assert str(caught.value).startswith("small.yaml: t at scale tiny, dataset=digits")
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        ("defaults/train_size", 1438, "train_size = 1438: give at most the 1437 training samples"),
+        ("defaults/test_size", 361, "test_size = 361: give at most the 360 test samples"),
+        ("defaults/public", {"size": 1437}, "public.size = 1437: give less than the 1437 training"),
+        ("partitions/k", "k_classes(k=11)", "partition k_classes: k = 11: at most the 10 classes"),
+        *(
+            (
+                "partitions/k",
+                call,
+                f"partition {call.partition('(')[0]}: {key} = 11: at most the 10",
+            )
+            for call, key in (
+                ("pathological(classes_per_client=11)", "classes_per_client"),
+                ("fr(common=11)", "common"),
+            )
+        ),
+    ],
+)
+def test_numbers_that_a_data_set_does_not_have_are_found_on_expanding(tmp_path, path, value, said):
+    data = small()
+    data["tables"]["t"]["grid"] = [
+        {"dataset": ["digits"], "partition": ["k"], "method": ["average", "uwa"]}
+    ]
+    data["partitions"]["k"] = "k_classes(k=10)"
+    specs(tmp_path, data)
+    change(data, path, value)
+    with refused(f"small.yaml: t at scale tiny: {said}") as error:
+        specs(tmp_path, data)
+    assert str(error.value).endswith(" of digits")
+
+
+def test_what_fits_a_data_set_exactly_is_planned(tmp_path):
+    data = small()
+    data["defaults"] |= {"train_size": 1437, "test_size": 360, "public": {"size": 1436}}
+    specs(tmp_path, data)
+
+
+def test_partitions_refuse_the_same_numbers_of_classes_when_they_have_the_data():
+    labels = np.repeat(np.arange(10), 50)
+    for name, key in _OF_CLASSES.items():
+        needed = {"pls": {"s_min": 1, "s_max": 9}}.get(name, {})
+        call = ComponentRef(name=name, params={**needed, key: 11})
+        with refused(f"{key} = 11: at most 10, the number of classes"):
+            make_split(labels, 10, call, 4, 0)
 
 
 BEST = "accuracy_at_best_validation"
@@ -552,7 +643,12 @@ def test_a_metric_of_a_round_that_no_run_will_have(tmp_path, metric, tested, sai
         ("dataset", '{"a": ' * 2000, "unknown dataset '{"),
         ("dataset", "a\nb", r"dataset='a\nb', "),
         ("partition", "k(2", "name or name(0.5); put a call that has a comma in quotes"),
-        ("public.sise", 5, "axis public.sise.public: unknown key 'sise'; did you mean 'size'"),
+        ("public.sise", 5, "small.yaml: t: grid.public: unknown key 'sise'; did you mean 'size'"),
+        (
+            "partitoin",
+            "k(2)",
+            "small.yaml: t: grid: unknown key 'partitoin'; did you mean 'partiti",
+        ),
         ("method", 5, "method = 5: should be a name or a call"),
         (
             "method",
@@ -589,21 +685,37 @@ def test_a_misspelt_cell_is_named_before_the_claims_and_labels_that_it_leaves_wi
         load(tmp_path, data)
 
 
+def test_a_misspelt_axis_of_a_grid_is_named_before_rows_that_have_it_right(tmp_path):
+    data = small()
+    data["tables"]["t"]["rows"] = ["dataset", "method", "partition"]
+    data["tables"]["t"]["grid"] = [
+        {"dataset": ["digits"], "method": ["uwa"], "partitoin": ["k(2)"]}
+    ]
+    with refused("small.yaml: t: grid: unknown key 'partitoin'; did you mean 'partition'?"):
+        load(tmp_path, data)
+    data = small()
+    data["tables"]["t"]["rows"] = ["dataset", "method", "partition"]
+    data["scales"]["tiny"]["artefacts"] = {"t": {"grid": [{"methd": ["uwa"]}]}}
+    with refused("small.yaml: t: grid: unknown key 'methd'; did you mean 'method'?"):
+        load(tmp_path, data)
+
+
 @pytest.mark.parametrize(
     ("axes", "said"),
     [
-        (["datasets", "method"], "the grid has no axis 'dataset', but datasets, method; add it"),
-        (["dataset", "methods"], "the grid has no axis 'method', but dataset, methods; add it"),
+        (["method", "partition"], "the grid has no axis 'dataset', but method, partition; add it"),
+        (["dataset", "partition"], "the grid has no axis 'method', but dataset, partition; add it"),
         (["dataset", "method"], "key 'partition' is missing: give it as an axis, or under 'de"),
     ],
 )  # fmt: skip
 def test_a_grid_that_lacks_an_axis_says_which(tmp_path, axes, said):
     data = small()
-    grid = {axis: ["uwa" if axis.startswith("method") else "digits"] for axis in axes}
+    values = {"dataset": "digits", "method": "uwa", "partition": "k(2)"}
+    grid = {axis: [values[axis]] for axis in axes}
     data["figures"]["g"] = {"title": "G", "plot": "accuracy_by_round", "grid": grid}
     with refused(f": {said}") as error:
         specs(tmp_path, data)
-    assert str(error.value).startswith("small.yaml: g at scale tiny, dataset")
+    assert str(error.value).startswith("small.yaml: g at scale tiny, ")
 
 
 @pytest.mark.parametrize(

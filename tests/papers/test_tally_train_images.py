@@ -194,7 +194,8 @@ def test_every_claim_speaks_of_runs_that_the_scale_has(scale, monkeypatch):
         metrics = {o.get("metric", "accuracy") for o in sides}
         frame = pd.DataFrame([run.axes for run in read.runs])
         frame = frame.assign(diverged=False, dataset_note="", **dict.fromkeys(metrics, 0.5))
-        monkeypatch.setattr(claim_evidence, "collect", lambda artefact, metrics, frame=frame: frame)
+        frame["lacks"] = [()] * len(frame)
+        monkeypatch.setattr(claim_evidence, "collect", lambda artefact, frame=frame, **_: frame)
         rows = claims.judge_claims(read)
         seen |= set(rows["id"])
         silent = rows["evidence"].str.contains("not run|not planned") | (rows["evidence"] == "")

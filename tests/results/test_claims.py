@@ -4,9 +4,11 @@ import math
 
 import pandas as pd
 import pytest
+from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.schema import CLAIM_TESTS
+from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts import claims
 from fedlogit.results.verdicts.claim_tests import TESTS, Evidence, pooled
 from fedlogit.results.verdicts.claims import (
@@ -41,6 +43,19 @@ def judge(make_artefact):
         }
         planned = [{"before": before, "axes": AXES | axes} for before, axes in missing]
         return judge_claims(make_artefact(*runs, claims={"c": claim}, missing=planned)).iloc[0]
+
+    return go
+
+
+@pytest.fixture
+def logged():
+    """Return a function that adds columns to a run's rounds, as a method logs them."""
+
+    def go(run, **columns):
+        path = run.dir / "rounds.csv"
+        pd.read_csv(path).assign(**columns).to_csv(path, index=False)
+        seal(run.dir)
+        return run
 
     return go
 
@@ -419,6 +434,43 @@ def test_sides_may_compare_metrics_of_the_same_runs(make_run, judge):
     early = {"left": {**side, "metric": "accuracy@2"}, "right": side}
     assert judge(curves, "greater", margin=-0.02, **early)["result"] == "holds"
     assert judge(curves, "greater", margin=-0.005, **early)["result"] == "does not hold"
+
+
+@pytest.mark.parametrize(
+    ("metric", "lacking"), [("doubt", "runs of average"), ("f1_score", "runs of uwa")]
+)
+def test_a_claim_on_a_column_that_a_side_does_not_log_is_undecided_and_fails_no_other(
+    make_run, make_artefact, logged, tmp_path, metric, lacking
+):
+    runs = [make_run(0.6), logged(make_run(0.7, method="uwa"), doubt=[0.5, 0.4, 0.3])]
+    compared = {"text": "A claim.", "from": "table1", "test": "greater"}
+    claims = {
+        "doubted": compared | {"options": {**GREATER, "metric": metric}},
+        "other": compared | {"options": GREATER},
+    }
+    artefact = make_artefact(*runs, metrics=["accuracy", "doubt"], claims=claims)
+    rows = judge_claims(artefact).set_index("id")
+    said = f"{lacking} lack the metric {metric!r}"
+    assert result_text(rows.loc["doubted"]) == f"undecided, {said}"
+    assert rows.loc["doubted", "evidence"] == f"uwa vs average: {said}"
+    assert rows.loc["doubted", "run"] == "0 of 1"
+    assert rows.loc["other", "evidence"] == "uwa vs average 0.7000 vs 0.6000 (n=1)"
+    assert rows.loc["other", "agree"] == "1 of 1"
+    reference = pd.DataFrame(columns=["table", "metric"])
+    (*_, text) = write_summary([artefact], reference, tmp_path / "summary")
+    assert f"undecided, {said}" in text.read_text()
+
+
+def test_one_cell_without_the_metric_leaves_the_others_their_numbers(make_run, judge, logged):
+    there = {"partition": "k_classes(5)"}
+    runs = [make_run(method=method, **at) for at in ({}, there) for method in ("uwa", "average")]
+    runs = [*(logged(run, doubt=[0.5] * 3) for run in runs[:3]), runs[3]]
+    row = judge(runs, "greater", over=["partition"], metric="doubt", **GREATER)
+    assert result_text(row) == "undecided, runs of average lack the metric 'doubt'"
+    assert (
+        "k_classes(2): uwa vs average 0.5000 vs 0.5000 (n=1), not as claimed; " in row["evidence"]
+    )
+    assert row["run"] == "1 of 2"
 
 
 def test_a_metric_that_the_scale_is_too_short_for_is_not_run(runs, judge):

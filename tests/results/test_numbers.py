@@ -22,6 +22,22 @@ from fedlogit.results.pages.chapter import to_html
         (4_400_000.0, "bytes_up", "4,400,000"),
         (0.97594, "accuracy@10", "0.9759"),
         (math.nan, "accuracy", "–"),
+        # Columns that a method or an engine logs: significant digits, and counts as they are.
+        (0.73, "validation", "0.7300"),
+        (0.734567, "validation@2", "0.7346"),
+        (1.0, "ensemble", "1"),
+        (2.302585, "loss_server", "2.303"),
+        (-0.0123456, "contribution_0", "-0.01235"),
+        (12345.678, "loss_private", "12,346"),
+        (12.0, "present_clients", "12"),
+        (12, "present_clients", "12"),
+        (0.0, "loss_distil", "0"),
+        (0.00012345, "loss_distil", "0.0001234"),
+        (0.0000123456, "loss_distil", "1.235e-05"),
+        (math.inf, "loss_distil", "inf"),
+        (math.nan, "loss_distil", "–"),
+        (1234.5, "bytes_public", "1,234"),
+        (2.302585, "loss_test", "2.3026"),
     ],
 )
 def test_a_number(value, metric, wanted):
@@ -38,6 +54,23 @@ def test_a_spread_has_the_decimals_of_its_mean():
     assert spread(0.00921, 0.00004, "payload_megabytes") == "0.0092 ± 0.0000"
     assert spread(0.5, 0.0123, "accuracy", percent=True) == "50.00 ± 1.23"
     assert spread(0.5, math.nan, "accuracy") == "0.5000"
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "wanted"),
+    [
+        (0.73, 0.05, "0.7300 ± 0.0500"),
+        (0.0001, 0.05, "0.00010 ± 0.05000"),
+        (12.0, 0.57735, "12.00 ± 0.58"),
+        (1.0, 0.0, "1 ± 0"),
+        (0.73, 0.0, "0.7300 ± 0.0000"),
+        (0.73, math.nan, "0.7300"),
+        (math.inf, 0.5, "inf ± 0.5000"),
+        (2e-9, 1.5e-10, "2.000e-09 ± 1.500e-10"),
+    ],
+)
+def test_a_logged_column_and_its_spread_have_digits_that_tell_them_apart(mean, std, wanted):
+    assert spread(mean, std, "validation") == wanted
 
 
 def test_a_bar_in_a_label_ends_no_cell():

@@ -130,10 +130,10 @@ def test_a_column_that_one_method_logs_is_a_gap_for_the_others(make_run, make_ar
     seal(other.dir)
     artefact = make_artefact(run, other, metric="doubt", columns=["method"], rows=["dataset"])
     text = write_table(artefact, tmp_path / "t")[1].read_text()
-    assert re.search(r"\| +– \| +0\.?3? ", text)
+    assert re.search(r"\| +– \| +0\.3000 ", text)
     assert "–: these runs do not have the metric" in text
     with pytest.raises(FedlogitError, match="unknown metric 'doubt'"):
-        collect(artefact)  # as claims do, which compare no gaps
+        collect(artefact)  # as figures do, which draw no gaps
 
 
 def test_bytes_are_counts_and_seconds_have_a_decimal(make_run, make_artefact, tmp_path):

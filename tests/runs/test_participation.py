@@ -113,6 +113,8 @@ def stays(**stay) -> dict:
         (1.5, "participation = 1.5: alone it is a share, from 0 to 1"),
         (float("inf"), "participation = inf: alone it is a share, from 0 to 1"),
         pytest.param(10**400, "participation: alone it is a share, from 0 to 1", id="400 zeros"),
+        ([0, 1], "participation = [0, 1]: should be a share such as 0.8, {number: 4} or {schedule"),
+        (True, "participation = True: should be a share such as 0.8, {number: 4} or {schedule"),
         ({}, "give one of share, number and schedule"),
         ({"share": 0.5, "number": 2}, "give one of share, number and schedule"),
         ({"number": 5}, "participation.number = 5: give at most the 4 clients"),

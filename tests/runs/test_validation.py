@@ -12,6 +12,7 @@ from support.outcomes import rows
 from support.refusals import refused
 from support.small import SMALL, TEXT, built, small_spec
 
+from fedlogit.cli import call
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.run import read_run
 
@@ -64,10 +65,28 @@ def test_another_seed_is_scored_on_other_samples(digits):
 
 def test_without_samples_left_there_is_nothing_to_choose_on(digits):
     whole = {"partition": "dir_client(0.5)", "public": {"size": 60}}
-    with refused("evaluation.validation = 9: all training samples are clients' or public;"):
-        built(small_spec(**whole, evaluation={"validation": 9}), digits)
-    with refused("evaluation.validation = 5000: there are 837 samples; give 1 to that"):
-        built(small_spec(**GIVEN, evaluation={"validation": 5000}), digits)
+    have = "the clients and the public set have"
+    all_of = f"{have} all of the 1437 training samples"
+    all_but = f"{have} all but 837 of the 1437 training samples"
+    for given, validation, said in (
+        (whole, 100, f"{all_of}; give a train_size of at most 1337"),
+        (whole, 5000, f"{all_of}; give fewer than 1437, and a train_size that leaves them"),
+        (GIVEN, 838, f"{all_but}; give at most 837, or give a train_size of at most 599"),
+        (GIVEN, 5000, f"{all_but}; give at most 837"),
+    ):
+        with refused(f"evaluation.validation = {validation}: {said}"):
+            built(small_spec(**given, evaluation={"validation": validation}), digits)
+    built(small_spec(**GIVEN, evaluation={"validation": 837}), digits)
+    built(small_spec(**whole, train_size=1337, evaluation={"validation": 100}), digits)
+
+
+def test_a_run_that_has_no_samples_to_validate_on_leaves_no_folder(tmp_path):
+    spec = SMALL | {"evaluation": {"validation": 100}, "partition": "dir_client(0.5)"}
+    (tmp_path / "spec.json").write_text(json.dumps(spec))
+    given = ["--spec", str(tmp_path / "spec.json"), "--data", str(tmp_path / "prepared")]
+    with refused("evaluation.validation = 100: the clients and the public set have"):
+        call("train", [*given, "--out", str(tmp_path / "run"), "--device", "cpu"])
+    assert not (tmp_path / "run").exists()
 
 
 def test_two_sets_to_score_on_are_refused():

@@ -249,6 +249,40 @@ def replace(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1))
 
 
+STUDY = """
+paper: study
+title: A study
+seeds: [0]
+defaults: {clients: 3, rounds: 1, batch: 64, local: {epochs: 1}, optimizer: {name: adam, lr: 0.003}}
+datasets:
+  digits: {models: ["mlp(hidden=[8])"]}
+partitions: {k: k_classes, large: dir_equal(size=5000)}
+methods: {fedavg: fedavg}
+labels: {fedavg: FedAvg}
+tables:
+  t:
+    title: T
+    metric: accuracy
+    grid: {dataset: [digits], partition: [k(2), k(3), k(4), large(1.0)], method: [fedavg]}
+    rows: [method]
+    columns: [partition]
+scales:
+  smoke: {summary: The study.}
+"""
+
+
+def test_a_partition_that_cannot_be_is_told_before_anything_trains(project, tmp_path):
+    (project.project / "workflow/papers/study.yaml").write_text(STUDY)
+    config = ("papers=study", "scale=smoke", "workers=1", "device=cpu")
+    done = project.run("--cores", "1", "--directory", str(tmp_path), "--config", *config)
+    assert done.returncode == 1
+    before, first, after = done.stdout.partition("Run 1 of 4")
+    assert first, done.stdout  # what can be trained is
+    assert before.count(": partition digits/") == 3, done.stdout
+    assert "error: partition dir_equal: size = 5000: at most 479" in before
+    assert ": partition digits/" not in after
+
+
 def test_one_changed_hyper_parameter_trains_its_runs_only(project, copy):
     papers = project.project / "workflow/papers"
     line = "uwa: {method: uwa, export: [aggregation]}"

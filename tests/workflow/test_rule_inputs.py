@@ -150,6 +150,19 @@ def test_a_division_that_was_pulled_needs_no_data(planned, tmp_path):
     assert inputs.partition(split) == {}
 
 
+def test_a_division_is_checked_for_the_most_samples_that_its_runs_validate_on(tmp_path):
+    data = load_yaml(PAPERS / "fedol.yaml")
+    for method, size in (("feddf", 50), ("fedkt", 70)):
+        given = data["methods"][method]
+        given = {"method": given} if isinstance(given, str) else given
+        data["methods"][method] = given | {"evaluation": {"validation": size}}
+    (tmp_path / "fedol.yaml").write_text(yaml.safe_dump(data))
+    plan = Plan(Settings.load({"papers": "fedol", "scale": "smoke"}, "o"), tmp_path, tmp_path)
+    (split,) = {plan.split_of(run_of(plan, method)) for method in ("feddf", "fedkt", "local")}
+    assert RuleInputs(plan, REFERENCES).validation(split) == ["--validation", "70"]
+    assert RuleInputs(plan, REFERENCES).validation("another/split") == []
+
+
 def test_a_drawing_needs_its_plan_and_each_of_its_runs_once(planned, tmp_path):
     plan, inputs = planned("who_to_trust")
     asked = inputs.table("who_to_trust", "smoke", "table1")
@@ -197,8 +210,32 @@ def test_a_paper_has_drawings_a_summary_a_page_and_its_runs(planned, tmp_path):
 
 def test_with_partial_and_no_finished_run_nothing_is_made_again(planned):
     """What is committed would be written over with "nothing was run"."""
-    _, inputs = planned("who_to_trust", partial=True)
+    plan, inputs = planned("who_to_trust", partial=True)
     assert inputs.papers(["who_to_trust"]) == []
+    assert plan.unfinished() == (
+        "partial = true, but no run of who_to_trust at scale smoke has finished here, so nothing of"
+        " it is drawn; make pull may bring some, and without partial = true they are trained"
+    )
+    with refused("partial = true, but no run of who_to_trust at scale smoke has finished here"):
+        inputs.page("who_to_trust", "smoke")
+
+
+def test_with_partial_the_page_of_a_study_with_an_unfinished_method_shows_what_is_drawn(
+    planned, tmp_path
+):
+    """A page that `papers` asks for and that has nothing to show would be an error."""
+    plan, _ = planned("who_to_trust")
+    (run, *_) = plan.runs(plan.artefact("who_to_trust", "smoke", "table1"))
+    touch(tmp_path, "runs", run, "result.json")
+    here, inputs = planned("who_to_trust", partial=True)
+    assert here.covered() == []
+    asked = inputs.papers(["who_to_trust"])
+    assert f"{tmp_path}/report/who_to_trust/smoke.html" in asked
+    page = inputs.page("who_to_trust", "smoke")
+    assert len(page["artefacts"]) == len(here.artefacts) > 0
+    assert page["drawn"] == inputs.drawn(here.artefacts)
+    assert {*page["drawn"], *page["summary"]} < {*asked}
+    assert here.unfinished() == planned("celm")[0].unfinished() == ""
 
 
 def test_what_finished_runs_cover_is_not_drawn_with_training(planned):

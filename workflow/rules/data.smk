@@ -14,6 +14,7 @@ rule download:
         "logs/download/{dataset}.log",
     benchmark:
         "benchmarks/jobs/download/{dataset}.tsv"
+    priority: 10  # as of partitions
     localrule: True
     resources:
         mem_mb=2000,
@@ -35,6 +36,7 @@ rule prepare:
         "logs/prepare/{dataset}.log",
     benchmark:
         "benchmarks/jobs/prepare/{dataset}.tsv"
+    priority: 10
     resources:
         mem_mb=per_attempt(4000),
         runtime=per_attempt(30),
@@ -57,6 +59,7 @@ rule tokenise:
         "logs/tokenise/{dataset}.bpe{vocabulary}.log",
     benchmark:
         "benchmarks/jobs/tokenise/{dataset}.bpe{vocabulary}.tsv"
+    priority: 10
     resources:
         mem_mb=per_attempt(4000),
         runtime=per_attempt(30),

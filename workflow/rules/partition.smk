@@ -18,6 +18,9 @@ rule partition:
         "logs/partition/{split}.log",
     benchmark:
         "benchmarks/jobs/partition/{split}.tsv"
+    # A number that does not fit the data, such as more classes per client than there are, shows when
+    # they are divided: so all data are prepared and divided before the first run trains in vain.
+    priority: 10
     resources:
         mem_mb=per_attempt(2000),
         runtime=per_attempt(10),
@@ -26,9 +29,10 @@ rule partition:
         spec="results/plan/partitions/{split}.json",
         data=f"{DATA}/prepared",
         folder=subpath(output.indices, parent=True),
+        validation=of_wildcards(INPUTS.validation),
     shell:
         "python {params.script:q} --spec {params.spec:q} --data {params.data:q}"
-        " --out {params.folder:q} > {log:q} 2>&1"
+        " --out {params.folder:q} {params.validation:q} > {log:q} 2>&1"
 
 
 rule partitions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from fedlogit.errors import DataError
-from fedlogit.papers.metric_names import is_share, unknown_metric
+from fedlogit.papers.metric_names import is_counted, is_share, unknown_metric
 from fedlogit.results.metrics import celm, fedol, general, tally_train
 from fedlogit.results.metrics.metric import Metric
 from fedlogit.results.runs.run import Run
@@ -22,12 +22,16 @@ METRICS = {
 def metric_of(name: str) -> Metric:
     """Return the metric of a name such as ``accuracy`` or ``accuracy@10``.
 
-    Any column of ``rounds.csv`` is one, too.
+    Any column of ``rounds.csv`` is one, too. It may be of any size, such as a loss, a number of
+    clients or one between 0 and 1, so it is printed with significant digits.
     """
     column = name.partition("@")[0]
     if column in METRICS:
         return METRICS[column]
-    return Metric(column, column.replace("_", " "), unit="share" if is_share(column) else "")
+    label = column.replace("_", " ")
+    if is_share(column):
+        return Metric(column, label, unit="share")
+    return Metric(column, label, decimals=0 if is_counted(column) else None)
 
 
 def metric_label(name: str) -> str:

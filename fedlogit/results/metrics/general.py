@@ -69,7 +69,7 @@ METRICS = (
         unit="share",
         absence="texts and runs of earlier code have none",
     ),
-    Metric("loss_test", "cross-entropy on the test split [nats]", unit="nats"),
+    Metric("loss_test", "cross-entropy on the test split [nats]", unit="nats", decimals=4),
     Metric("ece", "expected calibration error (15 bins)", unit="share"),
     Metric("bytes_up", "bytes sent per client per round", lambda r: bytes_of(r, "up"), "bytes"),
     Metric(

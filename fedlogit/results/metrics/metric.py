@@ -23,7 +23,8 @@ class Metric:
         compute: From a run to its value; None takes the column of ``rounds.csv`` of that name, at
             the last round that has it.
         unit: ``share`` lies between 0 and 1, so that per cent makes sense.
-        decimals: Digits after the point; of a share four, and two in per cent.
+        decimals: Digits after the point; of a share four, and two in per cent. None is for a column
+            of which nobody knows how large it is: it has significant digits instead.
         at_round: Its value after a round, as in ``jsd@3``; None takes the column.
         absence: Of a column that only some runs have: which, for the message of one without it.
     """
@@ -32,12 +33,12 @@ class Metric:
     label: str
     compute: Callable[[Run], float] | None = None
     unit: Unit = ""
-    decimals: int = 0
+    decimals: int | None = 0
     at_round: Callable[[Run, int], float] | None = None
     absence: str = ""
 
-    def places(self, percent: bool) -> int:
-        """Return the digits after the point, of a value or of one in per cent."""
+    def places(self, percent: bool) -> int | None:
+        """Return the digits after the point, of a value or of one in per cent; None as above."""
         if self.unit == "share":
             return 2 if percent else 4
         return self.decimals

@@ -174,7 +174,7 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
         return to_html(text)
     tables = {artefact.id: artefact for artefact in artefacts if artefact.kind == "table"}
     frames = {
-        id_: [(a, collect(a)) for a in tables_standing_for(tables.values(), id_)]
+        id_: [(a, collect(a, gaps=True)) for a in tables_standing_for(tables.values(), id_)]
         for id_ in rows["table"].unique()
     }
     table["Ours"] = [

@@ -43,7 +43,7 @@ def evidence_for_claims(artefact: Artefact) -> tuple[pd.DataFrame, dict[str, Cla
 
     Raises:
         DataError: if a run is missing or damaged.
-        FedlogitError: if a claim names an unknown test, key, axis or metric, or is too wide.
+        FedlogitError: if a claim names an unknown test, key or axis, or is too wide.
     """
     options = {
         key: Comparison.read(claim.options, f"claim {key}")
@@ -69,11 +69,15 @@ def _tested(key: str, test: str, options: Comparison, frame: pd.DataFrame) -> Cl
 
 
 def _planned_runs(artefact: Artefact, metrics: Sequence[str]) -> pd.DataFrame:
-    """Return a row per planned run, in the grid's order; metrics of those `missing` are NaN."""
-    run = collect(artefact, metrics).assign(missing=False)
+    """Return a row per planned run, in the grid's order; metrics of those `missing` are NaN.
+
+    So are columns that a run's method does not log, which its `lacks` names.
+    """
+    run = collect(artefact, gaps=True, optional=metrics).assign(missing=False)
     lost = pd.DataFrame([missing.axes for missing in artefact.missing])
     lost.index = pd.Index([missing.before - 0.5 for missing in artefact.missing], dtype=float)
     nothing: dict[str, Any] = {"missing": True, "diverged": False, "dataset_note": ""}
-    lost = lost.assign(**nothing, **dict.fromkeys(metrics, math.nan))
+    lacks = pd.Series([()] * len(lost), lost.index, dtype=object)
+    lost = lost.assign(**nothing, **dict.fromkeys(metrics, math.nan), lacks=lacks)
     found = [part for part in (run, lost) if len(part)]  # an empty one turns integers to floats
     return pd.concat(found).sort_index(kind="stable")

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from fedlogit.errors import FedlogitError, unknown
+from fedlogit.errors import FedlogitError, shown, unknown
 from fedlogit.papers.artefact import REFERENCE
 from fedlogit.papers.claim_options import ANY, Comparison
 from fedlogit.results.collect import axis_value_matches
@@ -32,16 +32,20 @@ __all__ = ["TESTS", "Evidence", "cells", "dataset_of", "pooled"]
 
 @dataclass(frozen=True)
 class _Side:
-    """A quantity by seed: what was run, and the seeds at which it is planned."""
+    """A quantity by seed: what was run, and the seeds at which it is planned.
+
+    `lacks` says which runs have no such quantity, if some have not.
+    """
 
     values: pd.Series
     planned: frozenset[int]
+    lacks: str = ""
 
     def __sub__(self, other: _Side) -> _Side:
         """Return the difference at the seeds that both have."""
         common = sorted(set(self.values.index) & set(other.values.index))
         difference = self.values.loc[common] - other.values.loc[common]
-        return _Side(difference, self.planned & other.planned)
+        return _Side(difference, self.planned & other.planned, self.lacks or other.lacks)
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,7 @@ class Evidence:
         planned: At how many seeds it is planned.
         rival: For ``best``, which; comparisons with one rival are pooled.
         name: What was compared, without numbers.
+        lacks: Which runs do not have the metric, in words; "" if all that were run have it.
     """
 
     text: str
@@ -63,6 +68,7 @@ class Evidence:
     planned: int
     rival: str = ""
     name: str = ""
+    lacks: str = ""
 
     @property
     def test(self) -> tuple[np.ndarray, float]:
@@ -160,7 +166,7 @@ def _selected_runs(frame: pd.DataFrame, conditions: Mapping[str, Any]) -> pd.Dat
 def _side(
     options: Comparison, cell: Mapping[str, Any], side: Mapping[str, Any], frame: pd.DataFrame
 ) -> _Side:
-    """Return one side's metric by seed; runs too short to have it are as if not run.
+    """Return one side's metric by seed; runs that do not have it are as if not run.
 
     Raises:
         FedlogitError: if two runs of a seed match, so that the claim is too wide.
@@ -171,9 +177,19 @@ def _side(
         raise FedlogitError(
             f"several runs of one seed match {conditions}; narrow it or name an axis in 'over'"
         )
-    values = runs[side.get("metric", options.metric)]
+    metric = side.get("metric", options.metric)
+    values = runs[metric]
     run = ~runs["missing"] & (values.notna() | runs["diverged"])
-    return _Side(values[run], frozenset(runs.index))
+    without = runs[[metric in lacks for lacks in runs["lacks"]]]
+    return _Side(values[run], frozenset(runs.index), _lacking(without, metric))
+
+
+def _lacking(runs: pd.DataFrame, metric: str) -> str:
+    """Say which runs lack a metric, as one that only other methods log; "" if there are none."""
+    if runs.empty:
+        return ""
+    names = sorted(runs["method"].map(str).unique()) if "method" in runs else []
+    return f"runs{' of ' if names else ''}{', '.join(names)} lack the metric {shown(metric)}"
 
 
 def _side_name(values: Mapping[str, Any]) -> str:
@@ -198,8 +214,9 @@ def _evidence_of_sides(
     """Return first - second with both means in words."""
     difference = first - second
     seeds, planned = difference.values.index, len(difference.planned)
-    nothing = f"{text}{'not run' if planned else 'not planned'}"
-    found = Evidence(nothing, difference.values, options.margin, planned, name=text.rstrip(": "))
+    name, lacks = text.rstrip(": "), difference.lacks
+    nothing = f"{name}: {lacks}" if lacks else f"{text}{'not run' if planned else 'not planned'}"
+    found = Evidence(nothing, difference.values, options.margin, planned, name=name, lacks=lacks)
     if seeds.empty:
         return found
     means = (number(side.values.loc[seeds].mean(), options.metric) for side in (first, second))
@@ -292,7 +309,7 @@ def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> _
     if options.right is None:
         return left
     gap = left - _side(options, cell, options.right, frame)
-    return _Side(gap.values.abs(), gap.planned) if options.size else gap
+    return replace(gap, values=gap.values.abs()) if options.size else gap
 
 
 TESTS: dict[str, Callable[[Comparison, dict[str, Any], pd.DataFrame], list[Evidence]]] = {

@@ -51,15 +51,16 @@ def judge_claims(artefact: Artefact) -> pd.DataFrame:
 
     `result` is the final word, from the tests of the `cells` and of their mean, `pooled`; it is
     *not planned* where the scale has no runs to compare, now or later. `reason` says why it is
-    undecided, `by_dataset` what is decided on those of its data sets of which all runs are here,
-    where others have none. `run` counts the comparisons that were run at
-    every planned seed, of all that are planned, and `agree` how many of these point the claimed way
-    by their mean, however noisy. `data` says what its data are, where they are not the paper's;
-    `evidence` has the numbers of each, and which point the other way.
+    undecided, also that only one side's method logs the metric; `by_dataset` what is decided on
+    those of its data sets of which all runs are here, where others have none. `run` counts the
+    comparisons that were run at every planned seed, of all that are planned, and `agree` how many
+    of these point the claimed way by their mean, however noisy. `data` says what its data are,
+    where they are not the paper's; `evidence` has the numbers of each, and which point the other
+    way.
 
     Raises:
         DataError: if a run is missing or damaged.
-        FedlogitError: if a claim names an unknown test, key, axis or metric, or is too wide.
+        FedlogitError: if a claim names an unknown test, key or axis, or is too wide.
     """
     frame, found = evidence_for_claims(artefact)
     if not found:
@@ -140,6 +141,9 @@ def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
         "agree": f"{sum(e.agrees for e in found if e.whole)} of {run}" if run else "",
     }
     if not any(len(e.differences) for e in found):
+        if any(e.lacks for e in found):
+            undecided = dict.fromkeys(("result", "cells", "pooled"), ClaimResult.UNDECIDED)
+            return row | undecided | {"reason": _reason(found)}
         planned = any(e.planned for e in found)
         why = ClaimResult.NOT_RUN if planned else ClaimResult.NOT_PLANNED
         return row | dict.fromkeys(("result", "cells", "pooled"), why)
@@ -148,6 +152,8 @@ def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
 
 def _reason(found: Sequence[Evidence]) -> str:
     """Return why comparisons decide nothing."""
+    if lacking := next((e.lacks for e in found if e.lacks), ""):
+        return lacking
     run = sum(e.whole for e in found)
     if len(found) == 1 and not run:
         return f"{len(found[0].differences)} of {found[0].planned} seeds run"
@@ -187,7 +193,8 @@ def claims_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> str:
             "As claimed, of those run": rows["agree"],
         }
     )
-    runs = [collect(artefact) for artefact in artefacts if artefact.claims and artefact.runs]
+    judged = [artefact for artefact in artefacts if artefact.claims and artefact.runs]
+    runs = [collect(artefact, gaps=True) for artefact in judged]
     nothing = "no run decides a claim" if any(a.runs for a in artefacts) else "nothing was run"
     source = sentence(describe(pd.concat(runs)) if runs else nothing)
     legend = f" {_NOT_PLANNED}" if (rows["result"] == ClaimResult.NOT_PLANNED).any() else ""

@@ -37,7 +37,7 @@ def comparison_markdown(rows: pd.DataFrame, artefacts: Sequence[Artefact]) -> st
     text = "" if table.empty else markdown(table, right=RIGHT)
     used = [a for a in artefacts if a.runs and a.id in set(rows["table"])]
     nothing = "no run is of one of them" if any(a.runs for a in artefacts) else "nothing was run"
-    source = describe(pd.concat([collect(a) for a in used])) if used else nothing
+    source = describe(pd.concat([collect(a, gaps=True) for a in used])) if used else nothing
     parts = [text, not_run(rows, labels), f"Ours: {source}.", VERDICT_RULE]
     return "\n\n".join(["### Reported and reproduced", *filter(None, parts)])
 

@@ -60,7 +60,9 @@ def matched_numbers(artefacts: Sequence[Artefact], reference: pd.DataFrame) -> M
     matched = []
     for table, of_table in reference.groupby("table", sort=False):
         metrics = of_table["metric"].unique()
-        frames = [(a, collect(a, metrics)) for a in tables_standing_for(artefacts, str(table))]
+        frames = [
+            (a, collect(a, metrics, gaps=True)) for a in tables_standing_for(artefacts, str(table))
+        ]
         matched += [(number, counterpart(frames, number)) for number in published_numbers(of_table)]
     return matched
 
