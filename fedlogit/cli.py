@@ -135,9 +135,8 @@ def _print_unexpected(
     sys.__excepthook__(kind, error, where)
     if not issubclass(kind, MemoryError):
         line = traceback.format_exception_only(error)[0].strip().partition("\n")[0]
-        place = ", ".join(filter(None, ["unexpected", own_line(where)]))
-        said = f"({place}; where is above)"
-        print(f"error: {_printable(line)} {said}", file=sys.stderr)  # noqa: T201
+        said = ", ".join(filter(None, ["unexpected", own_line(where)]))
+        print(f"error: {_printable(line)} ({said}; where is above)", file=sys.stderr)  # noqa: T201
 
 
 def _replace_unprintable(stream: TextIO) -> None:

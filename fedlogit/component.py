@@ -480,15 +480,22 @@ def _one_line(error: Exception | SystemExit) -> str:
             " below if __name__ == '__main__'"
         )
     said = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    untyped = re.search("`(.+?)`", str(error))
-    if isinstance(error, PydanticUserError) and untyped and "non-annotated" in str(error):
-        key = untyped[1].partition(" = ")[0]
-        said = (
-            f"{untyped[1]!r} has no type; write {key}: int = … (or another type) for a parameter,"
-            f" {key}: ClassVar[int] = … for a constant"
-        )
-    place = own_line(error.__traceback__, beside=__file__)
+    if isinstance(error, PydanticUserError):
+        said = _untyped(error) or said
+    place = own_line(error.__traceback__, skipped=__file__)
     return f"{said} ({place})" if place else said
+
+
+def _untyped(error: PydanticUserError) -> str:
+    """Say what a class's attribute without a type should be; "" of another error."""
+    found = re.match("A non-annotated attribute was detected: `(((.+?) = )?.+?)`", str(error))
+    if not found or error.code != "model-field-missing-annotation":
+        return ""
+    text, key = found[1], found[3] or found[1]
+    return (
+        f"{text!r} has no type; write {key}: int = … (or another type) for a parameter,"
+        f" {key}: ClassVar[int] = … for a constant"
+    )
 
 
 def slug_of(call: ComponentRef, get: Callable[[ComponentRef], Component]) -> str:

@@ -138,12 +138,12 @@ def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:
     return FedlogitError(f"unknown {kind} {shown(name)}{hint} ({known})")
 
 
-def own_line(where: TracebackType | None, beside: str = "") -> str:
+def own_line(where: TracebackType | None, skipped: str = "") -> str:
     """Return the last line of ours or the user's that was running, not one of a library.
 
     Args:
         where: The traceback of an exception.
-        beside: The name of a file whose lines do not count.
+        skipped: A file whose lines do not count.
 
     Returns:
         As ``method.py line 12``; "" if there is none.
@@ -152,7 +152,7 @@ def own_line(where: TracebackType | None, beside: str = "") -> str:
     names = [
         (Path(frame.filename).name, frame.lineno)
         for frame in traceback.extract_tb(where)
-        if not frame.filename.startswith((*libraries, "<frozen")) and frame.filename != beside
+        if not frame.filename.startswith((*libraries, "<frozen")) and frame.filename != skipped
     ]
     return "{} line {}".format(*names[-1]) if names else ""
 

@@ -647,7 +647,10 @@ class Federation:
     # --- samples ------------------------------------------------------------------------------
 
     def labels(self, indices: torch.Tensor) -> torch.Tensor:
-        """Return labels, int64 (n,) or (n, T); of public samples where `learns_public_labels`."""
+        """Return labels, int64 (n,) or (n, T).
+
+        A method may use those of public samples only if it says so (`learns_public_labels`).
+        """
         return self.data.labels[indices]
 
     def probes(self, size: int, anchors: int = 0) -> torch.Tensor:

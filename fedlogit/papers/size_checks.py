@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fedlogit import partition
 from fedlogit.data import DATASETS
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.spec import RunSpec
 
 __all__ = ["check_sizes"]
-
-# Parameters that may not be above the number of classes. Partitions say so themselves, but only
-# once they have the data.
-_OF_CLASSES = {
-    "fr": "common",
-    "k_classes": "k",
-    "pathological": "classes_per_client",
-    "pls": "m0",
-    "sls": "m0",
-    "sls_random": "m0",
-}
 
 
 def check_sizes(planned: PlannedArtefact) -> None:
@@ -56,8 +46,7 @@ def _wrong_sizes(spec: RunSpec) -> Iterator[str]:
     pool = spec.train_size or card.train
     if spec.public and spec.public.dataset is None and spec.public.size >= pool:
         yield f"public.size = {spec.public.size}: give less than the {pool} training samples"
-    key = _OF_CLASSES.get(spec.partition.name, "")
-    wanted = spec.partition.params.get(key)
-    if isinstance(wanted, int) and card.classes and wanted > card.classes:
-        name = spec.partition.name
-        yield f"partition {name}: {key} = {wanted}: at most the {card.classes} classes"
+    try:
+        partition.get(spec.partition).check_classes(card.classes)
+    except FedlogitError as error:
+        yield str(error)

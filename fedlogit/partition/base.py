@@ -69,6 +69,18 @@ class Partition(Component):
         Subclasses implement this; callers use `split`.
         """
 
+    def check_classes(self, classes: int) -> None:
+        """Refuse parameters that need more classes than there are; by default nothing.
+
+        Planning asks, before there are data, and so does `split`.
+
+        Args:
+            classes: Number of classes K.
+
+        Raises:
+            FedlogitError: naming the parameter, as `at_most` does.
+        """
+
     def split(
         self,
         labels: np.ndarray,
@@ -97,6 +109,7 @@ class Partition(Component):
             raise FedlogitError(f"clients = {clients}: at least one client is needed")
         if clients > len(labels):
             raise FedlogitError(f"clients = {clients} is more than the {len(labels)} samples")
+        self.check_classes(classes)
         parts = self.divide(labels, clients, classes, seed, groups)
         self._check_indices(parts, clients, len(labels))
         for client, part in enumerate(parts):

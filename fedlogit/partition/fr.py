@@ -28,11 +28,14 @@ class Fr(WithFreeRider):
     common: Annotated[int, Field(gt=0)] = 2
     share: Annotated[float, Field(gt=0, lt=1)] = 0.1
 
+    def check_classes(self, classes: int) -> None:
+        """Refuse parameters that need more classes; see `Partition.check_classes`."""
+        self.at_most("common", classes, "the number of classes")
+
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.at_most("common", classes, "the number of classes")
         if clients < 2:
             raise FedlogitError(f"clients = {clients}: fr needs at least 2")
         size = round(self.share * len(labels) / clients)

@@ -39,12 +39,15 @@ class Frm(Partition):
     common: Annotated[int, Field(gt=0)] = 2
     share: Annotated[float, Field(gt=0, lt=1)] = 0.1
 
+    def check_classes(self, classes: int) -> None:
+        """Refuse parameters that need more classes; see `Partition.check_classes`."""
+        self.at_most("rare", classes - 1, "one less than the number of classes")
+        self.at_most("common", classes - self.rare, "the number of classes that are not rare")
+
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.at_most("rare", classes - 1, "one less than the number of classes")
-        self.at_most("common", classes - self.rare, "the number of classes that are not rare")
         if clients < 3:
             raise FedlogitError(f"clients = {clients}: frm needs at least 3")
         order = class_order(classes, seed, self.rare, self.rare_classes)

@@ -40,11 +40,14 @@ class KClasses(Partition):
     private_size: Annotated[int, Field(gt=0)] = 10000
     class_sets: Literal["random", "balanced"] = "random"
 
+    def check_classes(self, classes: int) -> None:
+        """Refuse parameters that need more classes; see `Partition.check_classes`."""
+        self.at_most("k", classes, "the number of classes")
+
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.at_most("k", classes, "the number of classes")
         self.at_most("k", self.private_size, "the private_size")
         generator = rng(seed, "partition")
         sets = self._class_sets(clients, classes, generator)

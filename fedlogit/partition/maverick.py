@@ -40,11 +40,14 @@ class Maverick(Partition):
     rare: Annotated[int, Field(gt=0)] = 3
     rare_classes: RareClasses = "last"
 
+    def check_classes(self, classes: int) -> None:
+        """Refuse parameters that need more classes; see `Partition.check_classes`."""
+        self.at_most("rare", classes - 1, "one less than the number of classes")
+
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.at_most("rare", classes - 1, "one less than the number of classes")
         if clients < 2:
             raise FedlogitError(f"clients = {clients}: maverick needs at least 2")
         order = class_order(classes, seed, self.rare, self.rare_classes)

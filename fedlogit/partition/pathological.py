@@ -31,11 +31,14 @@ class Pathological(Partition):
     classes_per_client: Annotated[int, Field(gt=0)]
     balanced: bool = False
 
+    def check_classes(self, classes: int) -> None:
+        """Refuse parameters that need more classes; see `Partition.check_classes`."""
+        self.at_most("classes_per_client", classes, "the number of classes")
+
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.at_most("classes_per_client", classes, "the number of classes")
         generator = rng(seed, "partition")
         if self.balanced:
             sets = balanced_sets(clients, self.classes_per_client, classes, generator)

@@ -43,11 +43,14 @@ class Pls(Partition):
     s_max: Annotated[int, Field(gt=0)]
     s_min: Annotated[int, Field(gt=0)] = 100
 
+    def check_classes(self, classes: int) -> None:
+        """Refuse parameters that need more classes; see `Partition.check_classes`."""
+        self.at_most("m0", classes, "the number of classes")
+
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.at_most("m0", classes, "the number of classes")
         self.at_most("s_min", self.s_max, "the s_max")
         rng = legacy_generator(seed)
         unused = by_class(labels, classes)

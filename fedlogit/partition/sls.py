@@ -30,11 +30,14 @@ class Sls(Partition):
 
     m0: Annotated[int, Field(gt=0)] = 2
 
+    def check_classes(self, classes: int) -> None:
+        """Refuse parameters that need more classes; see `Partition.check_classes`."""
+        self.at_most("m0", classes, "the number of classes")
+
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.at_most("m0", classes, "the number of classes")
         rng = legacy_generator(seed)
         rank = np.argsort(self.order(classes, rng))
         sizes = [*class_counts(self.m0, classes, clients)[:-1], classes]

@@ -32,11 +32,14 @@ class SlsRandom(Partition):
 
     m0: Annotated[int, Field(gt=0)] = 2
 
+    def check_classes(self, classes: int) -> None:
+        """Refuse parameters that need more classes; see `Partition.check_classes`."""
+        self.at_most("m0", classes, "the number of classes")
+
     def divide(
         self, labels: np.ndarray, clients: int, classes: int, seed: int, groups: np.ndarray | None
     ) -> list[np.ndarray]:
         """Divide the samples; see `Partition.split`."""
-        self.at_most("m0", classes, "the number of classes")
         rng = legacy_generator(seed)
         sizes = class_counts(self.m0, classes, clients)
         sets = [rng.choice(classes, size, replace=False) for size in sizes]

@@ -135,7 +135,9 @@ def federate(
         for i, part in enumerate(split.clients)
     ]
     engine = engines.clients(data, pool, spec.precision, on_task)
-    server = _server(spec, method, data)
+    server, own_engine = _server(spec, method, data), None
+    if method.server_model:
+        own_engine = engines.server(data, pool, spec.precision, on_task)
     data.batch = engine.prediction_batch(clients if server is None else [*clients, server])
     kind = LedgerOnlyFederation if spec.ledger_only else Federation
     return kind(
@@ -144,10 +146,10 @@ def federate(
         split,
         clients,
         engine,
-        server,
-        engines.server(data, pool, spec.precision, on_task) if method.server_model else None,
-        adversaries or method.adversarial_clients,
-        validation if spec.evaluation.with_test else None,
+        server=server,
+        server_engine=own_engine,
+        adversaries=adversaries or method.adversarial_clients,
+        validation=validation if spec.evaluation.with_test else None,
     )
 
 

@@ -6,12 +6,10 @@ import ast
 from datetime import date
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 from support.refusals import refused
 
-from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import expand, load_paper, run_dir, split_dir
 from fedlogit.papers.metric_names import (
@@ -21,8 +19,6 @@ from fedlogit.papers.metric_names import (
     check_metric,
 )
 from fedlogit.papers.schema import analysis_names
-from fedlogit.papers.size_checks import _OF_CLASSES
-from fedlogit.partition import make_split
 from fedlogit.results import analyses
 from fedlogit.results.metrics import METRICS
 from fedlogit.yaml_files import load_yaml
@@ -562,20 +558,22 @@ def test_mistakes_are_found_on_expanding(tmp_path, path, value, said):
         ("defaults/train_size", 1438, "train_size = 1438: give at most the 1437 training samples"),
         ("defaults/test_size", 361, "test_size = 361: give at most the 360 test samples"),
         ("defaults/public", {"size": 1437}, "public.size = 1437: give less than the 1437 training"),
-        ("partitions/k", "k_classes(k=11)", "partition k_classes: k = 11: at most the 10 classes"),
         *(
-            (
-                "partitions/k",
-                call,
-                f"partition {call.partition('(')[0]}: {key} = 11: at most the 10",
-            )
-            for call, key in (
-                ("pathological(classes_per_client=11)", "classes_per_client"),
-                ("fr(common=11)", "common"),
+            ("partitions/k", call, f"partition {said}, ")
+            for call, said in (
+                ("k_classes(k=11)", "k_classes: k = 11: at most 10"),
+                ("pathological(classes_per_client=11)", "pathological: classes_per_client = 11: at"
+                 " most 10"),
+                ("fr(common=11)", "fr: common = 11: at most 10"),
+                ("pls(m0=11, s_max=9, s_min=1)", "pls: m0 = 11: at most 10"),
+                ("sls(m0=11)", "sls: m0 = 11: at most 10"),
+                ("sls_random(m0=11)", "sls_random: m0 = 11: at most 10"),
+                ("maverick(rare=10)", "maverick: rare = 10: at most 9"),
+                ("frm(rare=8, common=3)", "frm: common = 3: at most 2"),
             )
         ),
     ],
-)
+)  # fmt: skip
 def test_numbers_that_a_data_set_does_not_have_are_found_on_expanding(tmp_path, path, value, said):
     data = small()
     data["tables"]["t"]["grid"] = [
@@ -593,15 +591,6 @@ def test_what_fits_a_data_set_exactly_is_planned(tmp_path):
     data = small()
     data["defaults"] |= {"train_size": 1437, "test_size": 360, "public": {"size": 1436}}
     specs(tmp_path, data)
-
-
-def test_partitions_refuse_the_same_numbers_of_classes_when_they_have_the_data():
-    labels = np.repeat(np.arange(10), 50)
-    for name, key in _OF_CLASSES.items():
-        needed = {"pls": {"s_min": 1, "s_max": 9}}.get(name, {})
-        call = ComponentRef(name=name, params={**needed, key: 11})
-        with refused(f"{key} = 11: at most 10, the number of classes"):
-            make_split(labels, 10, call, 4, 0)
 
 
 BEST = "accuracy_at_best_validation"

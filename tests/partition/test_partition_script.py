@@ -78,17 +78,8 @@ def test_an_option_of_a_public_set_is_not_dropped(tmp_path, options, said):
 
 def test_a_partition_that_leaves_too_few_samples_to_validate_on_is_not_written(tmp_path):
     """As the workflow asks, before anything trains."""
-    what = [
-        "--dataset",
-        "digits",
-        "--partition",
-        "dir_client(0.5)",
-        "--clients",
-        "5",
-        "--seed",
-        "0",
-    ]
-    out = ["--data", str(tmp_path / "prepared"), "--out", str(tmp_path / "x")]
+    what = ["--dataset", "digits", "--partition", "dir_client(0.5)", "--clients", "5"]
+    out = ["--seed", "0", "--data", str(tmp_path / "prepared"), "--out", str(tmp_path / "x")]
     with refused("training samples; give a train_size of at most 1337"):
         call("partition", [*what, *out, "--validation", "100"])
     assert not (tmp_path / "x").exists()
