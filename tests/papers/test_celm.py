@@ -162,7 +162,9 @@ def test_every_claim_agrees_with_the_papers_own_numbers(key):
     options = Comparison.read(claim.options, key)
     frame = numbers[numbers["table"] == claim.source]
     found = [
-        e for cell in cells_of(options, frame) for e in TESTS[claim.test](options, cell, frame)
+        evidence
+        for cell in cells_of(options, frame)
+        for evidence in TESTS[claim.test](options, cell, frame, str)
     ]
     assert found
     assert all(evidence.agrees for evidence in found), [e.text for e in found if not e.agrees]

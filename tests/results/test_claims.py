@@ -10,6 +10,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.papers.schema import CLAIM_TESTS
 from fedlogit.results.summary import write_summary
 from fedlogit.results.verdicts import claims
+from fedlogit.results.verdicts.claim_names import naming_of
 from fedlogit.results.verdicts.claim_tests import TESTS, Evidence, pooled
 from fedlogit.results.verdicts.claims import (
     claims_markdown,
@@ -33,7 +34,7 @@ def runs(make_run):
 
 @pytest.fixture
 def judge(make_artefact):
-    def go(runs, test, missing=(), **options):
+    def go(runs, test, missing=(), labels=None, **options):
         claim = {
             "text": "A claim.",
             "section": "§4.4",
@@ -42,7 +43,12 @@ def judge(make_artefact):
             "options": options,
         }
         planned = [{"before": before, "axes": AXES | axes} for before, axes in missing]
-        return judge_claims(make_artefact(*runs, claims={"c": claim}, missing=planned)).iloc[0]
+        given = {
+            "claims": {"c": claim},
+            "missing": planned,
+            **({"labels": labels} if labels else {}),
+        }
+        return judge_claims(make_artefact(*runs, **given)).iloc[0]
 
     return go
 
@@ -80,7 +86,7 @@ def test_greater_holds(runs, judge):
     assert row["result"] == "holds"
     assert row["agree"] == "1 of 1"
     assert row["evidence"] == (
-        "uwa vs average 0.7000 vs 0.6000 (n=3, 0.1000 [0.1000 to 0.1000], p=0)"
+        "UWA vs Average: 0.7000 vs 0.6000 (n=3, 0.1000 [0.1000 to 0.1000], p=0)"
     )
     assert (row["cells"], row["pooled"], row["run"]) == ("holds", "holds", "1 of 1")
     assert row["scale"] == "paper"
@@ -142,7 +148,7 @@ def test_one_seed_is_undecided_but_shows_the_direction(runs, judge):
     row = judge(pair, "greater", **GREATER)
     assert result_text(row) == "undecided, one seed"
     assert row["agree"] == "1 of 1"
-    assert row["evidence"] == "uwa vs average 0.9000 vs 0.6000 (n=1)"
+    assert row["evidence"] == "UWA vs Average: 0.9000 vs 0.6000 (n=1)"
 
 
 def test_one_cell_of_one_seed_is_why_a_claim_is_undecided(runs, judge):
@@ -168,7 +174,7 @@ def test_a_ratio_may_be_claimed(runs, judge):
     pair = runs(0.3) + runs(0.65, spread=(-0.04, 0.0, 0.04), method="uwa")
     row = judge(pair, "greater", times=2, **GREATER)
     assert row["result"] == "holds"
-    assert row["evidence"].startswith("uwa vs 2 × average 0.6500 vs 0.6000 (n=3, 0.0500 [")
+    assert row["evidence"].startswith("UWA vs 2 × Average: 0.6500 vs 0.6000 (n=3, 0.0500 [")
     assert judge(pair, "greater", times=2.5, **GREATER)["result"] == "does not hold"  # .75
     assert judge(pair, "greater", times=2, margin=0.06, **GREATER)["result"] == "does not hold"
 
@@ -186,7 +192,7 @@ def test_every_cell_must_hold(runs, judge):
     row = judge(good + bad, "greater", over=["dataset"], **GREATER)
     assert row["result"] == "does not hold"
     assert row["agree"] == "1 of 2"
-    assert "[0.1000 to 0.1000], p=0); cifar10: uwa vs" in row["evidence"]
+    assert "[0.1000 to 0.1000], p=0); cifar10: UWA vs" in row["evidence"]
     only = judge(good + bad, "greater", where={"dataset": "mnist"}, **GREATER)
     assert only["result"] == "holds"
 
@@ -210,7 +216,7 @@ def test_a_listed_cell_that_is_not_planned_leaves_the_claim_undecided(runs, judg
     where = {"dataset": ["mnist", "cifar10"]}
     row = judge(pair, "greater", where=where, over=["dataset"], **GREATER)
     assert row["result"] == "undecided"
-    assert "cifar10: uwa vs average not planned" in row["evidence"]
+    assert "cifar10: UWA vs Average: not planned" in row["evidence"]
     assert (row["run"], row["agree"]) == ("1 of 2", "1 of 1")
 
 
@@ -221,7 +227,7 @@ def test_a_planned_cell_that_was_not_run_leaves_the_claim_undecided(runs, judge)
     assert (alone["result"], alone["run"]) == ("holds", "1 of 1")
     row = judge(pair, "greater", missing, over=["dataset"], **GREATER)
     assert (row["result"], row["run"], row["agree"]) == ("undecided", "1 of 2", "1 of 1")
-    assert row["evidence"].endswith("cifar10: uwa vs average not run")
+    assert row["evidence"].endswith("cifar10: UWA vs Average: not run")
     assert result_text(row) == "undecided, 1 of 2 run (mnist: holds)"
 
 
@@ -305,12 +311,12 @@ def test_an_end_of_an_axis_that_was_not_run_is_not_replaced_by_another(runs, jud
     ]
     missing = lost(0) + lost(0, method="uwa")
     row = judge(ran, "shrinking", missing, **SHRINKING)
-    assert row["evidence"] == "from k_classes(2) to k_classes(8): not run"
+    assert row["evidence"] == "UWA − Average, from 2 classes to k_classes(8): not run"
     last = lost(12, partition="k_classes(10)")
     row = judge(
         ran, "shrinking", last + lost(12, partition="k_classes(10)", method="uwa"), **SHRINKING
     )
-    assert row["evidence"] == "from k_classes(5) to k_classes(10): not run"
+    assert row["evidence"] == "UWA − Average, from k_classes(5) to k_classes(10): not run"
 
 
 def test_a_table_without_runs_is_not_run(judge):
@@ -341,7 +347,7 @@ def test_a_claim_may_hold_on_average(runs, judge):
     both += runs(0.7, spread=(0.18, 0, -0.18), dataset="cifar10", method="uwa")
     row = judge(both, "greater", over=["dataset"], **GREATER)
     # 90 %: .2 ± 2.920 x .2 / √3 = .2 ± .3372
-    said = "mnist: uwa vs average 0.7000 vs 0.5000 (n=3, 0.2000 [-0.1372 to 0.5372], p=0.11)"
+    said = "mnist: UWA vs Average: 0.7000 vs 0.5000 (n=3, 0.2000 [-0.1372 to 0.5372], p=0.11)"
     assert said in row["evidence"]
     assert [row[key] for key in ("cells", "pooled", "result")] == [
         "undecided",
@@ -406,7 +412,9 @@ def test_one_pair_that_is_planned_and_missing_makes_a_claim_not_run(runs, judge)
         runs(0.6, dataset="cifar10"), "greater", missing, over=["dataset"], where=where, **GREATER
     )
     assert (row["result"], row["run"]) == ("not run", "0 of 2")
-    assert row["evidence"] == "mnist: uwa vs average not run; cifar10: uwa vs average not planned"
+    assert row["evidence"] == (
+        "mnist: UWA vs Average: not run; cifar10: UWA vs Average: not planned"
+    )
 
 
 def test_a_legend_says_what_not_planned_means_where_a_claim_is(runs, make_artefact):
@@ -452,9 +460,9 @@ def test_a_claim_on_a_column_that_a_side_does_not_log_is_undecided_and_fails_no_
     rows = judge_claims(artefact).set_index("id")
     said = f"{lacking} lack the metric {metric!r}"
     assert result_text(rows.loc["doubted"]) == f"undecided, {said}"
-    assert rows.loc["doubted", "evidence"] == f"uwa vs average: {said}"
+    assert rows.loc["doubted", "evidence"] == f"UWA vs Average: {said}"
     assert rows.loc["doubted", "run"] == "0 of 1"
-    assert rows.loc["other", "evidence"] == "uwa vs average 0.7000 vs 0.6000 (n=1)"
+    assert rows.loc["other", "evidence"] == "UWA vs Average: 0.7000 vs 0.6000 (n=1)"
     assert rows.loc["other", "agree"] == "1 of 1"
     reference = pd.DataFrame(columns=["table", "metric"])
     (*_, text) = write_summary([artefact], reference, tmp_path / "summary")
@@ -467,9 +475,7 @@ def test_one_cell_without_the_metric_leaves_the_others_their_numbers(make_run, j
     runs = [*(logged(run, doubt=[0.5] * 3) for run in runs[:3]), runs[3]]
     row = judge(runs, "greater", over=["partition"], metric="doubt", **GREATER)
     assert result_text(row) == "undecided, runs of average lack the metric 'doubt'"
-    assert (
-        "k_classes(2): uwa vs average 0.5000 vs 0.5000 (n=1), not as claimed; " in row["evidence"]
-    )
+    assert "2 classes: UWA vs Average: 0.5000 vs 0.5000 (n=1), not as claimed; " in row["evidence"]
     assert row["run"] == "1 of 2"
 
 
@@ -512,8 +518,8 @@ def test_alike_is_neither_below_nor_above(runs, judge, rival, scatter, expected,
     row = judge(runs(0.7) + other, "alike", margin=0.02, **sides)
     assert (row["result"], row["agree"]) == (expected, agree)
     first, second = row["evidence"].split("; ")
-    assert first.startswith(f"average vs uwa 0.7000 vs {rival:.4f} (n=3, {0.7 - rival:.4f}")
-    assert second.startswith(f"uwa vs average {rival:.4f} vs 0.7000 (n=3, {rival - 0.7:.4f}")
+    assert first.startswith(f"Average vs UWA: 0.7000 vs {rival:.4f} (n=3, {0.7 - rival:.4f}")
+    assert second.startswith(f"UWA vs Average: {rival:.4f} vs 0.7000 (n=3, {rival - 0.7:.4f}")
 
 
 def test_alike_is_of_every_rival(runs, judge):
@@ -564,7 +570,7 @@ def test_shrinking_compares_signed_gaps(runs, judge, first, last, expected):
     row = judge(_gaps(runs, first, last), "shrinking", **SHRINKING)
     assert row["result"] == expected
     shown = f"{first:.4f} → {last:.4f} (n=3, {first - last:.4f} ["
-    assert f"from k_classes(2) to k_classes(8): {shown}" in row["evidence"]
+    assert f"UWA − Average, from 2 classes to k_classes(8): {shown}" in row["evidence"]
 
 
 # From .13 to .005 in size, whichever side is ahead.
@@ -575,7 +581,10 @@ def test_shrinking_compares_signed_gaps(runs, judge, first, last, expected):
 def test_shrinking_compares_sizes_if_the_claim_says_so(runs, judge, first, last, expected):
     row = judge(_gaps(runs, first, last), "shrinking", size=True, **SHRINKING)
     assert row["result"] == expected
-    assert f"{abs(first):.4f} → {abs(last):.4f}" in row["evidence"]
+    assert (
+        f"|UWA − Average|, from 2 classes to k_classes(8): {abs(first):.4f} → {abs(last):.4f}"
+        in row["evidence"]
+    )
 
 
 def test_shrinking_does_not_hold(runs, judge):
@@ -585,7 +594,7 @@ def test_shrinking_does_not_hold(runs, judge):
 def test_nothing_shrinks_along_one_value(runs, judge):
     row = judge(runs(0.6) + runs(0.7, method="uwa"), "shrinking", **SHRINKING)
     assert (row["result"], row["cells"]) == ("not planned", "not planned")
-    assert row["evidence"] == "two values of partition: not planned"
+    assert row["evidence"] == "two values of the axis partition: not planned"
 
 
 def test_shrinking_order_can_be_given(runs, judge):
@@ -606,7 +615,10 @@ def test_a_side_may_stand_off_the_axis(runs, judge):
     options = {"left": left, "right": {"method": "average"}, "along": "partition", "where": where}
     row = judge(_gaps(runs, 0, 0) + reference, "shrinking", **options)
     assert row["result"] == "holds"  # .9 - .6 = .3 shrinks to .9 - .8 = .1
-    assert "0.3000 → 0.1000" in row["evidence"]
+    assert (
+        "fully_informed − Average, from 2 classes to k_classes(8): 0.3000 → 0.1000"
+        in row["evidence"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -650,7 +662,7 @@ def test_markdown_shows_claim_result_and_rule(runs, make_artefact):
     text = claims_markdown(rows, [artefact])
     shown = [cell.strip() for cell in text.splitlines()[4].strip("|").split("|")]
     assert shown == ["UWA helps. (§4.4)", "holds", "holds", "holds", "1 of 1"]
-    assert "- uwa vs average 0.7000 vs 0.6000 (n=3, 0.1000 [" in evidence_markdown(rows)
+    assert "- UWA vs Average: 0.7000 vs 0.6000 (n=3, 0.1000 [" in evidence_markdown(rows)
     assert "one-sided paired t test at 5 %" in text
     assert judge_claims(make_artefact(*runs(0.6))).empty
 
@@ -665,6 +677,40 @@ def test_numbers_on_an_axis_are_compared_as_numbers(judge, runs):
     said = judge(swept, "greater", left={"decay": 1}, right={"decay": 0.5})
     assert said["result"] == "holds"
     assert judge(swept, "greater", left={"decay": 0}, right={"decay": 0.5})["result"] != "holds"
+
+
+@pytest.mark.parametrize(
+    ("values", "name"),
+    [
+        ({"method": "uwa", "rounds": 20}, "UWA, Rounds 20"),
+        ({"method": "uwa", "rounds": 375}, "UWA, all rounds"),
+        ({"dataset": "mnist", "partition": "k_classes(2)"}, "mnist, 2 classes"),
+        ({"method": ["uwa", "average"]}, "UWA or Average"),
+        ({"method": "uwa", "method.rule": "mean", "partition": "*"}, "UWA, rule mean"),
+        ({"method": "uwa", "metric": "accuracy@10"}, "UWA, test accuracy after round 10"),
+        ({"metric": "votes_lost"}, "votes lost"),
+        ({}, ""),
+    ],
+)
+def test_evidence_names_values_by_the_labels_of_the_paper(make_run, make_artefact, values, name):
+    """A number of its own says nothing, nor does a usual value, whose label is empty."""
+    labels = {"uwa": "UWA", "average": "Average", "k_classes(2)": "2 classes"}
+    labels |= {"rounds": "Rounds", "rounds=375": "all rounds", "method.rule=mean": ""}
+    assert naming_of(make_artefact(make_run(), labels=labels))(values) == name
+
+
+def test_rivals_that_share_a_label_are_two(runs, judge):
+    """Each must be beaten, whatever it is called."""
+    rivals = ["uwa(x=1)", "uwa(x=2)"]
+    found = runs(0.65) + runs(0.6, method=rivals[0]) + runs(0.7, method=rivals[1])
+    row = judge(
+        found,
+        "best",
+        labels=dict.fromkeys(rivals, "UWA"),
+        left={"method": "average"},
+        right={"method": rivals},
+    )
+    assert (row["result"], row["run"]) == ("does not hold", "2 of 2")
 
 
 def test_a_claim_says_what_its_data_stand_in_for(runs, judge, make_run):

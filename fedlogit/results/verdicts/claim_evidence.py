@@ -13,6 +13,7 @@ from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.claim_options import Comparison, check_test
 from fedlogit.results.collect import collect
+from fedlogit.results.verdicts.claim_names import Naming, naming_of
 from fedlogit.results.verdicts.claim_tests import TESTS, Evidence, cells, dataset_of
 
 __all__ = ["ClaimEvidence", "evidence_for_claims"]
@@ -53,17 +54,21 @@ def evidence_for_claims(artefact: Artefact) -> tuple[pd.DataFrame, dict[str, Cla
         return pd.DataFrame(), {}
     frame = _planned_runs(artefact, sorted({m for o in options.values() for m in o.metrics()}))
     tests = {key: claim.test for key, claim in artefact.claims.items()}
-    return frame, {key: _tested(key, tests[key], options[key], frame) for key in options}
+    naming = naming_of(artefact)
+    return frame, {key: _tested(key, tests[key], options[key], frame, naming) for key in options}
 
 
-def _tested(key: str, test: str, options: Comparison, frame: pd.DataFrame) -> ClaimEvidence:
+def _tested(
+    key: str, test: str, options: Comparison, frame: pd.DataFrame, naming: Naming
+) -> ClaimEvidence:
     if test not in TESTS:
         raise unknown(f"test of claim {key}", test, TESTS)
     check_test(test, options, f"claim {key}")
     try:
         planned = list(cells(options, frame))
         datasets = [dataset_of(options, cell, frame) for cell in planned]
-        return ClaimEvidence(options, datasets, [TESTS[test](options, c, frame) for c in planned])
+        found = [TESTS[test](options, cell, frame, naming) for cell in planned]
+        return ClaimEvidence(options, datasets, found)
     except FedlogitError as error:
         raise FedlogitError(f"claim {key}: {error}") from None
 

@@ -7,7 +7,8 @@ left - right (or left itself, without a right) is smaller at the last value alon
 the first. Gaps have signs, so that a loss is less than any gain; ``size: true`` compares
 |left - right|.
 
-Runs come as a frame with a row for every planned run; those that do not exist are `missing`.
+Runs come as a frame with a row for every planned run; those that do not exist are `missing`. A
+`Naming` says how the axes' values are called in the evidence.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from fedlogit.papers.claim_options import ANY, Comparison
 from fedlogit.results.collect import axis_value_matches
 from fedlogit.results.formatting import number
 from fedlogit.results.statistics.means import INSIDE, p_above, paired_interval
+from fedlogit.results.verdicts.claim_names import Naming
 
 __all__ = ["TESTS", "Evidence", "cells", "dataset_of", "pooled"]
 
@@ -192,37 +194,40 @@ def _lacking(runs: pd.DataFrame, metric: str) -> str:
     return f"runs{' of ' if names else ''}{', '.join(names)} lack the metric {shown(metric)}"
 
 
-def _side_name(values: Mapping[str, Any]) -> str:
-    return ", ".join(str(value) for value in values.values() if value != ANY)
-
-
 def _evidence_against(
-    options: Comparison, cell: Mapping[str, Any], right: Mapping[str, Any], frame: pd.DataFrame
+    options: Comparison,
+    cell: Mapping[str, Any],
+    right: Mapping[str, Any],
+    frame: pd.DataFrame,
+    naming: Naming,
 ) -> Evidence:
     """Compare the left side with one right side, seed by seed."""
-    where = f"{_side_name(cell)}: " if cell else ""
     factor = "" if options.times == 1 else f"{options.times:g} × "
-    names = f"{where}{_side_name(options.left)} vs {factor}{_side_name(right)} "
+    names = f"{_where(cell, naming)}{naming(options.left)} vs {factor}{naming(right)}"
     ours, theirs = (_side(options, cell, side, frame) for side in (options.left, right))
     theirs = replace(theirs, values=options.times * theirs.values)
     return _evidence_of_sides(names, " vs ", ours, theirs, options)
 
 
+def _where(cell: Mapping[str, Any], naming: Naming) -> str:
+    return f"{naming(cell)}: " if cell else ""
+
+
 def _evidence_of_sides(
-    text: str, between: str, first: _Side, second: _Side, options: Comparison
+    name: str, between: str, first: _Side, second: _Side, options: Comparison
 ) -> Evidence:
     """Return first - second with both means in words."""
     difference = first - second
     seeds, planned = difference.values.index, len(difference.planned)
-    name, lacks = text.rstrip(": "), difference.lacks
-    nothing = f"{name}: {lacks}" if lacks else f"{text}{'not run' if planned else 'not planned'}"
+    lacks = difference.lacks
+    nothing = f"{name}: {lacks or ('not run' if planned else 'not planned')}"
     found = Evidence(nothing, difference.values, options.margin, planned, name=name, lacks=lacks)
     if seeds.empty:
         return found
     means = (number(side.values.loc[seeds].mean(), options.metric) for side in (first, second))
     n = f"{len(seeds)}" + (f" of {planned}" if len(seeds) < planned else "")
     return replace(
-        found, text=f"{text}{between.join(means)} (n={n}{_difference_in_numbers(found, options)})"
+        found, text=f"{name}: {between.join(means)} (n={n}{_difference_in_numbers(found, options)})"
     )
 
 
@@ -239,13 +244,13 @@ def _difference_in_numbers(found: Evidence, options: Comparison) -> str:
 
 
 def _evidence_for_greater(
-    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame
+    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame, naming: Naming
 ) -> list[Evidence]:
     assert options.right is not None  # as `check_test` says
-    return [_evidence_against(options, cell, options.right, frame)]
+    return [_evidence_against(options, cell, options.right, frame, naming)]
 
 
-def _rivals(options: Comparison, frame: pd.DataFrame) -> dict[str, dict[str, Any]]:
+def _rivals(options: Comparison, frame: pd.DataFrame, naming: Naming) -> dict[str, dict[str, Any]]:
     """Return the conditions on each rival by its name: of those planned, whether or not run.
 
     They are those of a list on the right side, the right side itself, or all other methods.
@@ -253,54 +258,67 @@ def _rivals(options: Comparison, frame: pd.DataFrame) -> dict[str, dict[str, Any
     rest = dict(options.right or {})
     lists = [axis for axis, value in rest.items() if isinstance(value, list)]
     if rest and not lists:
-        return {_side_name(rest): rest}
+        return {naming(rest): rest}
     axis = lists[0] if lists else "method"
     others = frame[_known_axis(axis, frame)].drop_duplicates()
     values = rest.pop(axis, None) or [v for v in others if v not in (options.left[axis], REFERENCE)]
-    return {str(value): {**rest, axis: value} for value in values}
+    names = [naming({axis: value}) for value in values]
+    if len(set(names)) < len(names):  # two values may share a label
+        names = [str(value) for value in values]
+    return {name: {**rest, axis: value} for name, value in zip(names, values, strict=True)}
 
 
 def _evidence_for_best(
-    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame
+    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame, naming: Naming
 ) -> list[Evidence]:
     """Compare with each rival; all must be beaten, so no correction for their number is due."""
     return [
-        replace(_evidence_against(options, cell, rival, frame), rival=name)
-        for name, rival in _rivals(options, frame).items()
+        replace(_evidence_against(options, cell, rival, frame, naming), rival=name)
+        for name, rival in _rivals(options, frame, naming).items()
     ]
 
 
 def _evidence_for_alike(
-    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame
+    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame, naming: Naming
 ) -> list[Evidence]:
     """Compare with each rival, both ways: two one-sided tests make the test of equivalence."""
     below = options.model_copy(update={"margin": -options.margin})
     found = []
-    for name, rival in _rivals(options, frame).items():
+    for name, rival in _rivals(options, frame, naming).items():
         turned = below.model_copy(update={"left": rival})
+        not_below = _evidence_against(below, cell, rival, frame, naming)
+        not_above = _evidence_against(turned, cell, options.left, frame, naming)
         found += [
-            replace(_evidence_against(below, cell, rival, frame), rival=f"{name}, not below"),
-            replace(
-                _evidence_against(turned, cell, options.left, frame), rival=f"{name}, not above"
-            ),
+            replace(not_below, rival=f"{name}, not below"),
+            replace(not_above, rival=f"{name}, not above"),
         ]
     return found
 
 
 def _evidence_for_shrinking(
-    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame
+    options: Comparison, cell: dict[str, Any], frame: pd.DataFrame, naming: Naming
 ) -> list[Evidence]:
     assert options.along is not None
     values = _axis_values(options.along, options, frame)
     if len(values) < 2:
-        text = f"two values of {options.along}: not planned"
+        text = f"two values of the axis {options.along}: not planned"
         return [Evidence(text, pd.Series(dtype=float), options.margin, planned=0)]
     first, last = (
         _gap(options, {**cell, options.along: value}, frame) for value in (values[0], values[-1])
     )
-    where = f"{_side_name(cell)}: " if cell else ""
-    text = f"{where}from {values[0]} to {values[-1]}: "
-    return [_evidence_of_sides(text, " → ", first, last, options)]
+    start, end = (naming({options.along: value}) for value in (values[0], values[-1]))
+    name = f"{_where(cell, naming)}{_gap_name(options, naming)}from {start} to {end}"
+    return [_evidence_of_sides(name, " → ", first, last, options)]
+
+
+def _gap_name(options: Comparison, naming: Naming) -> str:
+    """Name left - right, or the left side alone; nothing where the cell says what that is."""
+    left, right = (naming(side or {}) for side in (options.left, options.right))
+    if not right:
+        return f"{left}, " if left else ""
+    if not left:
+        return f"{'distance' if options.size else 'difference'} from {right}, "
+    return f"|{left} − {right}|, " if options.size else f"{left} − {right}, "
 
 
 def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> _Side:
@@ -312,7 +330,9 @@ def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> _
     return replace(gap, values=gap.values.abs()) if options.size else gap
 
 
-TESTS: dict[str, Callable[[Comparison, dict[str, Any], pd.DataFrame], list[Evidence]]] = {
+_Test = Callable[[Comparison, dict[str, Any], pd.DataFrame, Naming], list[Evidence]]
+
+TESTS: dict[str, _Test] = {
     "greater": _evidence_for_greater,
     "best": _evidence_for_best,
     "alike": _evidence_for_alike,
