@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Iterator
 
 # Tests share the cores with each other: threads that wait for one another would wait for long.
@@ -184,3 +185,11 @@ def interrupt_as_before() -> Iterator[None]:
     before = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def own_modules(tmp_path, monkeypatch) -> None:
+    """Modules of one's own are those in tmp_path, and not what other tests imported as such."""
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.startswith("own_")]:
+        monkeypatch.delitem(sys.modules, name)

@@ -6,6 +6,7 @@ asks: which run lives at a path, which runs a table needs; `PlanWriter` writes t
 for scripts. `docs/scales.md` and the head of `fedlogit.papers.layers` say which override wins.
 """
 
+from fedlogit.papers.earlier_code import made_by_earlier_code
 from fedlogit.papers.expansion import expand
 from fedlogit.papers.loading import list_papers, load_paper, papers_in
 from fedlogit.papers.plan import Plan
@@ -23,6 +24,7 @@ __all__ = [
     "expand",
     "list_papers",
     "load_paper",
+    "made_by_earlier_code",
     "papers_in",
     "run_dir",
     "split_dir",

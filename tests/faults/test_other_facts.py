@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -108,14 +107,6 @@ def test_a_users_own_aggregator_edited_in_between(train, tmp_path, monkeypatch):
     (tmp_path / "own_mean.py").write_text(MEAN.replace("mean(0)", "mul(2).mean(0)"))
     with refused("own_code "):
         train(tmp_path / "x", **changes)
-
-
-@pytest.fixture
-def own_modules(tmp_path, monkeypatch) -> None:
-    """Modules of one's own are those in tmp_path, and not what other tests imported as such."""
-    monkeypatch.syspath_prepend(tmp_path)
-    for name in [name for name in sys.modules if name.startswith("own_")]:
-        monkeypatch.delitem(sys.modules, name)
 
 
 @pytest.mark.parametrize(

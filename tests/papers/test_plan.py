@@ -12,9 +12,18 @@ from support.refusals import refused
 from fedlogit.config import Settings
 from fedlogit.errors import FedlogitError
 from fedlogit.papers import Plan, PlanWriter, run_dir, split_dir
+from fedlogit.papers.earlier_code import made_by_earlier_code
 from fedlogit.papers.run_checks import refuse_missing, refuse_unfit
+from fedlogit.runs.external_code import external_code
 from fedlogit.yaml_files import load_yaml
 
+OWN_AVERAGE = """
+from fedlogit.methods.average import Average
+
+
+class OwnAverage(Average):
+    "The same, elsewhere."
+"""
 PAPERS = Path(__file__).resolve().parents[2] / "workflow" / "papers"
 
 
@@ -41,6 +50,38 @@ def finish(results: Path, run: str) -> None:
     path = results / "runs" / run / "result.json"
     path.parent.mkdir(parents=True)
     path.write_text("{}")
+
+
+def test_finished_runs_whose_own_module_changed_are_named(tmp_path, own_modules):
+    """They are drawn as they are, so somebody should know."""
+    data = load_yaml(PAPERS / "who_to_trust.yaml")
+    data["methods"]["average"] = "own_average:OwnAverage"
+    (tmp_path / "who_to_trust.yaml").write_text(yaml.safe_dump(data))
+    module = tmp_path / "own_average.py"
+    module.write_text(OWN_AVERAGE)
+    here = plan(tmp_path, tmp_path, papers=["who_to_trust"])
+    own = [run for run, it in here.known.runs.items() if "own_average" in it.spec.method.name]
+    first, *others = sorted(own)
+    for run in (*own, *(run for run in here.known.runs if run not in own)):
+        finish(tmp_path, run)
+    for run in own:
+        made = {"provenance": {"own_code": external_code(here.known.runs[run].spec.model_dump())}}
+        here.layout.result(run).write_text(json.dumps(made))
+    assert len(others) > 2
+    assert made_by_earlier_code(here) == ""
+    here.layout.result(first).unlink()
+    module.write_text(f"{OWN_AVERAGE}\n    x = 1\n")
+    said = made_by_earlier_code(plan(tmp_path, tmp_path, papers=["who_to_trust"]))
+    assert said.startswith(
+        f"own_average changed after {len(others)} finished runs were made with it"
+    )
+    assert said.endswith(f" and {len(others) - 2} more")
+    assert str(here.layout.run(first)) not in said
+    for run in others[1:]:
+        here.layout.result(run).write_text("not JSON")
+    said = made_by_earlier_code(plan(tmp_path, tmp_path, papers=["who_to_trust"]))
+    assert said.startswith("own_average changed after a finished run was made with it")
+    assert said.endswith(f" anew, remove {here.layout.run(others[0])}")
 
 
 @pytest.mark.slow
