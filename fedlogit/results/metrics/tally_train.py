@@ -107,7 +107,7 @@ def _all_present(run: Run, what: str) -> None:
 
 
 def _payloads() -> Iterator[Metric]:
-    """Yield the payloads of Tables 1, 2, 5 and 7, each in MB and in GB."""
+    """Yield the payloads of Tables 1, 2, 3 and 7, each in MB and in GB."""
     up_and_down, to_each_other = _payload_as(lambda peers: 2), _payload_as(lambda peers: peers - 1)
     for name, label, megabytes in (
         ("payload", "bytes of a peer in the whole run", _payload),

@@ -26,7 +26,7 @@ def naming_of(artefact: Artefact) -> Naming:
 
     def name(axis: str, value: object) -> str:
         if isinstance(value, list):
-            return " or ".join(name(axis, one) for one in value)
+            return " or ".join(dict.fromkeys(name(axis, one) for one in value))
         if axis == "metric" and (known := metric_label(str(value))) != value:
             return known
         label = artefact.label(value, axis) or str(value)  # "" is the usual case, here opposed
