@@ -34,8 +34,8 @@ class Comparison(FrozenConfig):
         over: The claim must hold for each combination of these axes' values: those `where` lists,
             or those that are planned.
         along: For ``shrinking``, the axis along which the gap should shrink.
-        size: For ``shrinking``, whether the gap is |left - right|, for claims about how far apart
-            two things are.
+        size: For ``shrinking``, whether the gap is |left - right| of the means over seeds, for
+            claims about how far apart two things are.
         margin: What the difference should exceed; for ``alike``, what it should stay below.
         times: For ``greater``, what the right side is multiplied by, for claims about ratios.
     """

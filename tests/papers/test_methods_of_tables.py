@@ -65,3 +65,20 @@ def test_a_method_without_a_name_to_print_is_one_line(who_to_trust):
         "who_to_trust.yaml: labels: the method 'fast' has no name to print; add a line such as"
         " 'fast: Fast'"
     )
+
+
+@pytest.mark.parametrize("name", list_papers(FOLDER))
+def test_methods_of_a_table_share_the_partition(name):
+    """Else one would train on more samples, and seeds would not be paired."""
+    beside = {"method", "local.steps", "rounds"}  # settings of methods, not of a table's cells
+    paper = load_paper(name, FOLDER)
+    for scale in paper.scales:
+        for artefact in expand(paper, scale):
+            splits = {}
+            for cell in artefact.cells:
+                spec = cell.spec
+                if spec.ledger_only or spec.method.name == "fully_informed":
+                    continue
+                place = tuple((k, str(v)) for k, v in cell.axes.items() if k not in beside)
+                known = splits.setdefault((place, spec.seed), cell.resolved.split)
+                assert cell.resolved.split == known, f"{artefact.id} at {scale}: {cell.axes}"

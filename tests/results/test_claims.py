@@ -479,10 +479,11 @@ def test_one_cell_without_the_metric_leaves_the_others_their_numbers(make_run, j
     assert row["run"] == "1 of 2"
 
 
-def test_a_metric_that_the_scale_is_too_short_for_is_not_run(runs, judge):
+def test_a_metric_that_the_scale_is_too_short_for_leaves_it_undecided(runs, judge):
     side = {"method": "average"}
     row = judge(runs(0.6), "greater", left={**side, "metric": "accuracy@10"}, right=side)
-    assert (row["result"], row["run"], row["agree"]) == ("not run", "0 of 1", "")
+    assert (row["result"], row["run"], row["agree"]) == ("undecided", "0 of 1", "")
+    assert row["reason"] == "runs end before round 10"
 
 
 def test_best_beats_all_other_methods_but_the_reference(runs, judge):
@@ -585,6 +586,23 @@ def test_shrinking_compares_sizes_if_the_claim_says_so(runs, judge, first, last,
         f"|UWA − Average|, from 2 classes to k_classes(8): {abs(first):.4f} → {abs(last):.4f}"
         in row["evidence"]
     )
+
+
+def test_the_size_of_a_gap_is_that_of_its_mean(runs, judge, make_run):
+    """With two classes seeds scatter: their sizes have the mean .1, but the gap is .02."""
+    found = [
+        make_run(0.5 + gap, seed=seed, method="uwa", partition=partition)
+        for partition, gaps in (("k_classes(2)", (0.12, -0.08)), ("k_classes(8)", (-0.05, -0.05)))
+        for seed, gap in enumerate(gaps)
+    ]
+    level = [
+        make_run(0.5, seed=seed, partition=partition)
+        for partition in ("k_classes(2)", "k_classes(8)")
+        for seed in range(2)
+    ]
+    row = judge(found + level, "shrinking", size=True, **SHRINKING)
+    assert "0.0200 → 0.0500" in row["evidence"]
+    assert row["evidence"].endswith("not as claimed")
 
 
 def test_shrinking_does_not_hold(runs, judge):

@@ -78,7 +78,8 @@ def test_a_pair_has_the_difference_seed_by_seed_and_its_interval(pairs):
         ((0.4, 0.5, 0.6), "same order"),  # by the same in all
         ((0.31,), "single run, same"),
         ((0.29,), "single run, opposite"),
-        ((0.3,), "not distinguished"),
+        ((0.3,), "single run, equal"),
+        ((DIVERGED,), "not distinguished"),
     ],
 )
 def test_the_order_is_tested_over_seeds(pairs, uwa, order):
@@ -205,17 +206,25 @@ def test_a_sentence_counts_pairs_by_order():
     names = (
         ["same order"] * 3 + ["opposite order"] * 2 + ["single run, same", "single run, opposite"]
     )
+    metric = "accuracy"
     said = (
         "Of 7 pairs of methods whose published numbers differ by more than a point, 3 are in the"
         " same order here, 2 in the opposite order and 2 have a single run (1 in the papers'"
         " direction)."
     )
-    assert orders_sentence(pd.DataFrame({"order": names, "published": 0.05})) == said
-    apart = [0.5, -0.11, 0.1, -0.1, 0.02, 0.3, 0.3]
-    assert orders_sentence(pd.DataFrame({"order": names, "published": apart})) == (
-        f"{said} Of the 3 that differ by at most 10 points, 1 are in the same order here and 2 in"
-        " the opposite order."
+    assert (
+        orders_sentence(pd.DataFrame({"order": names, "metric": metric, "published": 0.05})) == said
     )
+    apart = [0.5, -0.11, 0.1, -0.1, 0.02, 0.3, 0.3]
+    mixed = pd.DataFrame({"order": names, "metric": metric, "published": apart})
+    near = "pairs of accuracies or other shares that differ by at most 10 points"
+    assert orders_sentence(mixed) == (
+        f"{said} Of the 3 {near}, 1 are in the same order here and 2 in the opposite order."
+    )
+    mixed.loc[4, "metric"] = "best_perplexity"  # its points are no points of a share
+    assert f" Of the 2 {near}, " in orders_sentence(mixed)
+    mixed["order"] = "single run, equal"
+    assert "7 have a single run (0 in the papers' direction, 7 equal)." in orders_sentence(mixed)
 
 
 def test_a_missing_file_of_pairs_says_what_to_run(tmp_path):

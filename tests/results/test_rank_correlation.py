@@ -47,11 +47,14 @@ def test_correlations_of_means_and_of_single_seeds_by_hand(table):
     assert row["best_first"] == "average; uwa; meta_model"
     assert row["best_second"].startswith("meta_model; ")
     assert found.shown["ρ"].tolist() == ["-0.87 (-1.00 to 1.00)"]
+    assert (row["seeds_first"], row["seeds_second"]) == pytest.approx((1.0, -1.0))
+    assert found.shown["ρ between seeds"].tolist() == ["1.00, -1.00"]
 
 
 def test_two_that_change_places(table):
     found = table({("mnist", 0): (0.9, 0.5, 0.1), ("cifar10", 0): (0.9, 0.1, 0.5)})
     assert found.numbers["rho"].tolist() == pytest.approx([0.5])
+    assert found.shown["ρ between seeds"].tolist() == ["–, –"]
 
 
 def test_a_method_that_lacks_a_seed_of_a_data_set_does_not_count(table):

@@ -159,5 +159,9 @@ def _caption_sentences(
         sentences.append(f"Seeds at which a method diverged are left out: {', '.join(lost)}")
     name = f"results/tables/{artefact.paper}/{artefact.scale}/{artefact.id}.csv"
     level = _per_cent(INTERVAL)
-    sentences.append(f"Every difference, with its interval ({level}, uncorrected) and p: `{name}`")
+    sentences.append(
+        f"`{name}` has every method's difference from the best mean, with its interval ({level},"
+        " uncorrected), and the method that excludes it (`beaten_by`), with that comparison's p,"
+        " multiplied by the number of others"
+    )
     return tuple(sentences)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pandas as pd
 
 from fedlogit.papers import Paper
+from fedlogit.papers.metric_names import is_share
 from fedlogit.results.formatting import in_words, markdown, occurrences, sentence
 from fedlogit.results.record.numbers import comparisons
 from fedlogit.results.verdicts.orders import ORDERS, Order, read_orders
@@ -15,6 +16,7 @@ from fedlogit.results.verdicts.orders import ORDERS, Order, read_orders
 __all__ = ["orders_sentence", "orders_table", "recorded_orders"]
 
 _FAR = 0.10  # of a share: such a difference is hard to miss, as from a method at chance
+_SINGLE_RUN = (Order.SINGLE_SAME, Order.SINGLE_OPPOSITE, Order.SINGLE_EQUAL)
 _PLACE = ["paper", "table", "dataset", "partition", "where", "metric", "scale"]
 _SEVERAL_RUNS = {
     Order.SAME: "are in the same order here",
@@ -57,23 +59,26 @@ def orders_sentence(pairs: pd.DataFrame) -> str:
     """
     if pairs.empty:
         return ""
-    near = pairs[pairs["published"].abs() <= _FAR]
+    near = pairs[pairs["metric"].map(is_share) & (pairs["published"].abs() <= _FAR)]
     text = (
         f"Of {len(pairs)} pairs of methods whose published numbers differ by more than a point,"
         f" {_orders_in_words(pairs)}."
     )
     if len(near) in (0, len(pairs)):
         return text
-    return f"{text} Of the {len(near)} that differ by at most 10 points, {_orders_in_words(near)}."
+    return (
+        f"{text} Of the {len(near)} pairs of accuracies or other shares that differ by at most 10"
+        f" points, {_orders_in_words(near)}."
+    )
 
 
 def _orders_in_words(pairs: pd.DataFrame) -> str:
     found = _counts(pairs)
     parts = [f"{found[order]} {words}" for order, words in _SEVERAL_RUNS.items() if found[order]]
-    if single := found[Order.SINGLE_SAME] + found[Order.SINGLE_OPPOSITE]:
-        parts.append(
-            f"{single} have a single run ({found[Order.SINGLE_SAME]} in the papers' direction)"
-        )
+    if single := sum(found[order] for order in _SINGLE_RUN):
+        equal = f", {found[Order.SINGLE_EQUAL]} equal" if found[Order.SINGLE_EQUAL] else ""
+        same = found[Order.SINGLE_SAME]
+        parts.append(f"{single} have a single run ({same} in the papers' direction{equal})")
     return in_words(parts)
 
 

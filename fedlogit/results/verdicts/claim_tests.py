@@ -5,7 +5,7 @@ below"), or above ``times`` right. ``best``: left is above each of its rivals. `
 each of its rivals differ by less than a margin, whichever is ahead. ``shrinking``: the gap
 left - right (or left itself, without a right) is smaller at the last value along an axis than at
 the first. Gaps have signs, so that a loss is less than any gain; ``size: true`` compares
-|left - right|.
+|left - right|, the sizes of the means over seeds.
 
 Runs come as a frame with a row for every planned run; those that do not exist are `missing`. A
 `Naming` says how the axes' values are called in the evidence.
@@ -183,7 +183,8 @@ def _side(
     values = runs[metric]
     run = ~runs["missing"] & (values.notna() | runs["diverged"])
     without = runs[[metric in lacks for lacks in runs["lacks"]]]
-    return _Side(values[run], frozenset(runs.index), _lacking(without, metric))
+    lacks = _lacking(without, metric) or _ended(runs[~run & ~runs["missing"]], metric)
+    return _Side(values[run], frozenset(runs.index), lacks)
 
 
 def _lacking(runs: pd.DataFrame, metric: str) -> str:
@@ -192,6 +193,12 @@ def _lacking(runs: pd.DataFrame, metric: str) -> str:
         return ""
     names = sorted(runs["method"].map(str).unique()) if "method" in runs else []
     return f"runs{' of ' if names else ''}{', '.join(names)} lack the metric {shown(metric)}"
+
+
+def _ended(runs: pd.DataFrame, metric: str) -> str:
+    """Say that runs are too short for a metric such as ``accuracy@10``; "" if there are none."""
+    _, _, when = metric.partition("@")
+    return f"runs end before round {when}" if when and not runs.empty else ""
 
 
 def _evidence_against(
@@ -322,12 +329,16 @@ def _gap_name(options: Comparison, naming: Naming) -> str:
 
 
 def _gap(options: Comparison, cell: Mapping[str, Any], frame: pd.DataFrame) -> _Side:
-    """Return left - right by seed, or its size, or left alone."""
+    """Return left - right by seed, or left alone.
+
+    A gap's `size` is that of its mean over seeds: seeds of opposite sign cancel. The mean of the
+    seeds' sizes would be large wherever seeds scatter, also without any gap.
+    """
     left = _side(options, cell, options.left, frame)
     if options.right is None:
         return left
     gap = left - _side(options, cell, options.right, frame)
-    return replace(gap, values=gap.values.abs()) if options.size else gap
+    return replace(gap, values=-gap.values) if options.size and gap.values.mean() < 0 else gap
 
 
 _Test = Callable[[Comparison, dict[str, Any], pd.DataFrame, Naming], list[Evidence]]

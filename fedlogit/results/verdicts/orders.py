@@ -39,6 +39,7 @@ class Order(StrEnum):
     NOT_DISTINGUISHED = "not distinguished"
     SINGLE_SAME = "single run, same"
     SINGLE_OPPOSITE = "single run, opposite"
+    SINGLE_EQUAL = "single run, equal"
 
 
 ORDERS = tuple(Order)
@@ -143,7 +144,9 @@ def _order(differences: np.ndarray) -> Order:
     Args:
         differences: Of the method with the larger published number and the other, (n,).
     """
-    if len(differences) == 1 and abs(differences[0]) > ROUNDING:
+    if len(differences) == 1 and not np.isnan(differences[0]):
+        if abs(differences[0]) <= ROUNDING:
+            return Order.SINGLE_EQUAL
         return Order.SINGLE_SAME if differences[0] > 0 else Order.SINGLE_OPPOSITE
     if p_above(differences) < ALPHA:
         return Order.SAME

@@ -110,10 +110,10 @@ CLAIM_RULE = (
     "A claim *holds* if in every planned cell the difference between runs of the same seed is"
     " above the margin by a one-sided paired t test at 5 %, and *does not hold* if in some cell it"
     " is below by the same test, corrected for the number of cells after Holm. If the cells"
-    " do not decide, the test of their mean does: it holds, or does not hold, *on average*. If that"
-    " does not decide either, there is *no difference larger than* 1 or 3 points where the"
-    " 90 % interval of every cell's difference lies within them; else it is *undecided*, with the"
-    " reason." + IN_FULL
+    " do not decide, the test of their mean does: it holds, or does not hold, *on average*, which"
+    " does not say so of every cell. If that does not decide either, there is *no difference larger"
+    " than* 1 or 3 points where the 90 % interval of every cell's difference lies within them; else"
+    " it is *undecided*, with the reason." + IN_FULL
 )
 
 
