@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,18 @@ from fedlogit.files import read_text
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, distinct_values
 from fedlogit.results.formatting import markdown, write_text
+from fedlogit.results.pages.captions import Place, alt_text, caption_html
 from fedlogit.results.pages.commands import command
 from fedlogit.results.pages.summary_text import below_heading, claims_and_evidence
 from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
 from fedlogit.results.record.counts import OUTCOMES
-from fedlogit.results.tables import cell_of_run, linked_table
+from fedlogit.results.tables import (
+    cell_of_run,
+    linked_table,
+    table_and_caption,
+    table_caption,
+)
 from fedlogit.results.verdicts.compare import read_comparison
 from fedlogit.results.verdicts.comparison_table import RIGHT, comparison_table, labels_of_numbers
 from fedlogit.results.verdicts.counterparts import counterpart, tables_standing_for
@@ -82,7 +88,9 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
     """Return all that there is of a paper at a scale."""
     first = artefacts[0]
     name = f"{first.paper}-{first.scale}"
-    parts = [_artefact_part(a, results, f"{name}-{a.id}") for a in artefacts if a.runs]
+    shown = [artefact for artefact in artefacts if artefact.runs]
+    places = {a.id: Place(f"{name}-{a.id}", a.title) for a in shown}
+    parts = [_artefact_part(artefact, results, places) for artefact in shown]
     if not parts:
         raise DataError(f"no table or figure of {first.paper} at scale {first.scale} has runs")
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
@@ -109,27 +117,32 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
     return Markup(text)  # noqa: S704 - the template escapes
 
 
-def _artefact_part(artefact: Artefact, results: Path, name: str) -> dict[str, Any]:
-    """Return what the template shows of one table or figure; `name` begins its anchors."""
+def _artefact_part(
+    artefact: Artefact, results: Path, places: Mapping[str, Place]
+) -> dict[str, Any]:
+    """Return what the template shows of one table or figure; `places` has all of the page."""
+    name = places[artefact.id].anchor
     file = partial(
         ResultsLayout(results).artefact,
         *(artefact.kind, artefact.paper, artefact.scale, artefact.id),
     )
     runs = provenance(artefact)
     if artefact.kind == "table" and artefact.analysis:
-        body, anchors = to_html(_pipes_of(file("md"))), {}
+        table, about = table_and_caption(read_text(file("md")))
+        body, anchors = to_html(table), {}
     elif artefact.kind == "table":
         frame = collect(artefact, gaps=True)
         body = to_html(linked_table(artefact, frame, f"{name}-"))
-        anchors = _anchors(artefact, frame)
+        anchors, about = _anchors(artefact, frame), table_caption(artefact, frame)
     else:
-        body, anchors = embedded(file("png"), artefact.title), {}
+        about = caption(artefact)
+        body, anchors = embedded(file("png"), alt_text(artefact)), {}
     rows = [row | {"cells": anchors.get(row["digest"], [])} for row in runs.to_dict("records")]
     return {
         "name": name,
         "kind": artefact.kind,
         "title": artefact.title,
-        "caption": caption(artefact),
+        "caption": caption_html(about, places),
         "body": body,
         "command": command(
             artefact.paper,
@@ -215,8 +228,8 @@ def _hours(runs: pd.DataFrame) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
-def embedded(path: Path, title: str) -> Markup:
-    """Return a picture as an image that is part of the page.
+def embedded(path: Path, alt: str) -> Markup:
+    """Return a picture as an image that is part of the page, with what it shows in words.
 
     Raises:
         DataError: if it is missing.
@@ -224,13 +237,8 @@ def embedded(path: Path, title: str) -> Markup:
     with reading(path):
         data = base64.b64encode(path.read_bytes()).decode()
     return Markup('<img alt="{}" decoding="async" src="data:image/png;base64,{}">').format(
-        title, data
+        alt, data
     )
-
-
-def _pipes_of(path: Path) -> str:
-    """Return the table in a file of Markdown, without its title and caption."""
-    return "\n".join(line for line in read_text(path).splitlines() if line.startswith("|"))
 
 
 def to_html(text: str) -> Markup:
