@@ -20,6 +20,7 @@ from fedlogit.results.collect import collect, distinct_values
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.captions import Place, alt_text, caption_html
 from fedlogit.results.pages.commands import command
+from fedlogit.results.pages.run_lists import run_anchor, runs_by_cell
 from fedlogit.results.pages.summary_text import below_heading, claims_and_evidence
 from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
@@ -90,7 +91,7 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
     name = f"{first.paper}-{first.scale}"
     shown = [artefact for artefact in artefacts if artefact.runs]
     places = {a.id: Place(f"{name}-{a.id}", a.title) for a in shown}
-    parts = [_artefact_part(artefact, results, places) for artefact in shown]
+    parts = [_artefact_part(artefact, results, name, places) for artefact in shown]
     if not parts:
         raise DataError(f"no table or figure of {first.paper} at scale {first.scale} has runs")
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
@@ -109,18 +110,25 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
         claims=to_html(claims),
         evidence=to_html(evidence),
         numbers=_count_with_runs(summary / "compare.csv"),
-        runs=len(runs),
+        runs=[row | {"anchor": run_anchor(name, row["digest"])} for row in runs.to_dict("records")],
         hours=_hours(runs),
         devices=distinct_values(runs["device"], ", "),
-        versions=distinct_values(runs["code_version"], ", "),
+        versions=sorted(set(runs["code_version"])),
     )
     return Markup(text)  # noqa: S704 - the template escapes
 
 
 def _artefact_part(
-    artefact: Artefact, results: Path, places: Mapping[str, Place]
+    artefact: Artefact, results: Path, chapter: str, places: Mapping[str, Place]
 ) -> dict[str, Any]:
-    """Return what the template shows of one table or figure; `places` has all of the page."""
+    """Return what the template shows of one table or figure.
+
+    Args:
+        artefact: The table or figure.
+        results: The folder with ``tables`` and ``figures``.
+        chapter: What the anchors of its chapter begin with.
+        places: All tables and figures of the chapter.
+    """
     name = places[artefact.id].anchor
     file = partial(
         ResultsLayout(results).artefact,
@@ -129,15 +137,14 @@ def _artefact_part(
     runs = provenance(artefact)
     if artefact.kind == "table" and artefact.analysis:
         table, about = table_and_caption(read_text(file("md")))
-        body, anchors = to_html(table), {}
+        body, cells = to_html(table), _cells_by_axes(artefact)
     elif artefact.kind == "table":
         frame = collect(artefact, gaps=True)
         body = to_html(linked_table(artefact, frame, f"{name}-"))
-        anchors, about = _anchors(artefact, frame), table_caption(artefact, frame)
+        cells, about = list(cell_of_run(artefact, frame)), table_caption(artefact, frame)
     else:
         about = caption(artefact)
-        body, anchors = embedded(file("png"), alt_text(artefact)), {}
-    rows = [row | {"cells": anchors.get(row["digest"], [])} for row in runs.to_dict("records")]
+        body, cells = embedded(file("png"), alt_text(artefact)), _cells_by_axes(artefact)
     return {
         "name": name,
         "kind": artefact.kind,
@@ -151,7 +158,7 @@ def _artefact_part(
             drawn=False,
         ),
         "runs": runs,
-        "rows": rows,
+        "cells": runs_by_cell(artefact, cells, chapter),
         "hours": _hours(runs),
     }
 
@@ -164,10 +171,10 @@ def _count_with_runs(path: Path) -> str:
     return f"{(rows['verdict'] != Unjudged.NOT_RUN).sum()} of {len(rows)}"
 
 
-def _anchors(artefact: Artefact, frame: pd.DataFrame) -> dict[str, list[int]]:
-    """Return, for the digest of each run that a cell of the table begins with, these cells."""
-    numbered = frame.assign(cell=cell_of_run(artefact, frame)).drop_duplicates("cell")
-    return {str(digest): list(part) for digest, part in numbered.groupby("digest")["cell"]}
+def _cells_by_axes(artefact: Artefact) -> list[int]:
+    """Return the number of the cell of each run, where a cell is a place on all axes."""
+    places = {cell: i for i, cell in enumerate(dict.fromkeys(ref.cell for ref in artefact.runs))}
+    return [places[ref.cell] for ref in artefact.runs]
 
 
 def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
