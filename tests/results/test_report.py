@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 from markupsafe import Markup
 from support.refusals import refused
 
 from fedlogit.errors import DataError
 from fedlogit.results.collect import collect
-from fedlogit.results.pages.chapter import breakable, shell, to_html, write_page
+from fedlogit.results.formatting import markdown
+from fedlogit.results.pages.chapter import (
+    breakable,
+    scrolled,
+    settings_below,
+    shell,
+    to_html,
+    write_page,
+)
 from fedlogit.results.pages.report import find_pages, write_report
 from fedlogit.results.pages.run_lists import run_anchor, runs_by_cell
 from fedlogit.results.pages.templating import render
@@ -249,6 +258,42 @@ def test_the_dark_page_is_dark_and_its_pictures_are_on_white():
     page = shell("Results", Markup(""), [])
     assert "color-scheme: light dark" in page
     assert re.search(r"\nimg \{[^}]*background: #fff", page)
+
+
+def test_settings_stand_below_the_method_and_not_in_columns_that_are_nearly_empty():
+    columns = ["Method", "Setting", "Setting of ours", "Ours"]
+    rows = [
+        ["A", "", "", "1"],
+        ["B", "lr=1", "", "2"],
+        ["C", "lr=1", "lr=2", "3"],
+        ["D", "", "lr=2", "4"],
+    ]
+    table = settings_below(pd.DataFrame(rows, columns=columns))
+    assert list(table) == ["Method", "Ours"]
+    assert list(table["Method"]) == ["A", "B *lr=1*", "C *lr=1; ours: lr=2*", "D *ours: lr=2*"]
+    html = to_html(markdown(table[2:3].assign(Method="C *of=tally_train(some_key=8)*")))
+    assert "<em>of=<wbr>tally_<wbr>train(<wbr>some_<wbr>key=<wbr>8)</em></td>" in breakable(html)
+    bare = table[["Method", "Ours"]]
+    assert settings_below(bare).equals(bare)
+
+
+def test_tables_scroll_beside_their_last_head_and_prose_does_not():
+    text = "Before.\n\n| A | B | N |\n|---|:--|--:|\n| a | b | 1 |\n\nAfter."
+    html = scrolled(to_html(text), "compared")
+    assert re.search(r'<p>Before.</p>\s*<div class="scroll compared heads2"><table>', html)
+    assert re.search(r"</table></div>\s*<p>After.</p>", html)
+    prose = to_html("| Claim | Result |\n|---|---|\n| a | holds |")
+    assert '<div class="scroll heads1"><table>' in scrolled(prose)
+
+
+def test_the_page_scrolls_its_claims_and_tables_alone(page):
+    _, text = page()
+    assert '<div class="scroll compared heads' in text
+    assert re.search(
+        r'<h4 id="who_to_trust-quick-table1">.*?</h4>\s*<div class="scroll heads2">', text
+    )
+    for scrolling in re.findall(r'<div class="scroll.*?</div>', text, re.DOTALL):
+        assert "<p>" not in scrolling
 
 
 def test_long_settings_of_a_comparison_may_be_broken():

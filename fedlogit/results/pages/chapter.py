@@ -32,13 +32,18 @@ from fedlogit.results.tables import (
     table_caption,
 )
 from fedlogit.results.verdicts.compare import read_comparison
-from fedlogit.results.verdicts.comparison_table import RIGHT, comparison_table, labels_of_numbers
+from fedlogit.results.verdicts.comparison_table import (
+    RIGHT,
+    comparison_table,
+    labels_of_numbers,
+    tables_in_percent,
+)
 from fedlogit.results.verdicts.counterparts import counterpart, tables_standing_for
 from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
 from fedlogit.runs.paths import ResultsLayout
 
-__all__ = ["breakable", "embedded", "shell", "to_html", "write_page"]
+__all__ = ["breakable", "embedded", "scrolled", "settings_below", "shell", "to_html", "write_page"]
 
 _LOOK: dict[str, str] = {
     Verdict.REPRODUCED: "good",
@@ -48,7 +53,9 @@ _LOOK: dict[str, str] = {
 }
 _RESULTS = "|".join(map(re.escape, {*OUTCOMES, *CLAIM_RESULTS}))
 _VERDICT = re.compile(f">((?:{_RESULTS})(?:(?<=>undecided), [^<]+)?)</td>")  # with the reason
-_CELL_WITH_LONG_WORD = re.compile(r"(?<=>)[^<>]*[^<>\s]{17}[^<>]*(?=</td>)")
+_CELL_WITH_LONG_WORD = re.compile(r"(?<=>)[^<>]*[^<>\s]{17}[^<>]*(?=</(?:em></)?td>)")
+_TABLE = re.compile("<table>.*?</table>", re.DOTALL)
+_HEAD = re.compile("<th(?: [^>]*)?>")
 _HEADING = re.compile(r'<h([234]) id="([^"]+)"[^>]*>(.*?)</h')
 
 
@@ -107,7 +114,7 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
         reduced=first.reduced,
         parts=parts,
         compared=_linked_comparison(summary, artefacts),
-        claims=to_html(claims),
+        claims=scrolled(to_html(claims)),
         evidence=to_html(evidence),
         numbers=_count_with_runs(summary / "compare.csv"),
         runs=[row | {"anchor": run_anchor(name, row["digest"])} for row in runs.to_dict("records")],
@@ -137,14 +144,16 @@ def _artefact_part(
     runs = provenance(artefact)
     if artefact.kind == "table" and artefact.analysis:
         table, about = table_and_caption(read_text(file("md")))
-        body, cells = to_html(table), _cells_by_axes(artefact)
+        body, cells = scrolled(to_html(table)), _cells_by_axes(artefact)
     elif artefact.kind == "table":
         frame = collect(artefact, gaps=True)
-        body = to_html(linked_table(artefact, frame, f"{name}-"))
+        body = scrolled(to_html(linked_table(artefact, frame, f"{name}-")))
         cells, about = list(cell_of_run(artefact, frame)), table_caption(artefact, frame)
     else:
         about = caption(artefact)
-        body, cells = embedded(file("png"), alt_text(artefact)), _cells_by_axes(artefact)
+        picture = embedded(file("png"), alt_text(artefact))
+        body = Markup('<div class="scroll">{}</div>').format(picture)
+        cells = _cells_by_axes(artefact)
     return {
         "name": name,
         "kind": artefact.kind,
@@ -189,7 +198,8 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
     text = below_heading(summary / "compare.md")
     rows = read_comparison(summary / "compare.csv")
     rows = rows[rows["verdict"] != Unjudged.NOT_RUN]
-    table = comparison_table(rows, labels_of_numbers(artefacts))
+    percent = tables_in_percent(artefacts)
+    table = settings_below(comparison_table(rows, labels_of_numbers(artefacts), percent=percent))
     if table.empty:
         return to_html(text)
     tables = {artefact.id: artefact for artefact in artefacts if artefact.kind == "table"}
@@ -202,7 +212,42 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
         for number, row in zip(table["Ours"], compared_numbers(rows), strict=True)
     ]
     rest = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
-    return breakable(to_html(f"{markdown(table, right=RIGHT)}\n\n{rest}"))
+    return scrolled(breakable(to_html(f"{markdown(table, right=RIGHT)}\n\n{rest}")), "compared")
+
+
+def settings_below(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a comparison whose settings, which few numbers have, stand with the method.
+
+    They are emphasised, which the page shows as a line of its own.
+    """
+    columns = {"Setting": "{}", "Setting of ours": "ours: {}"}
+    present = {name: form for name, form in columns.items() if name in table}
+    settings = [
+        "; ".join(form.format(row[name]) for name, form in present.items() if row[name])
+        for row in table.to_dict("records")
+    ]
+    methods = zip(table["Method"], settings, strict=True)
+    below = [f"{method} *{setting}*" if setting else method for method, setting in methods]
+    return table.assign(Method=below).drop(columns=[*present])
+
+
+def scrolled(html: Markup, name: str = "") -> Markup:
+    """Return text whose tables can be scrolled, while the last column before numbers stays.
+
+    Of a table whose numbers are not aligned at the right, it is the first.
+
+    Args:
+        html: As from `to_html`.
+        name: One more class of the tables.
+    """
+
+    def wrapped(table: re.Match[str]) -> str:
+        heads = _HEAD.findall(table[0])
+        right = [place for place, head in enumerate(heads) if "right" in head]
+        classes = f"scroll {name} heads{max(1, right[0]) if right else 1}"
+        return f'<div class="{" ".join(classes.split())}">{table[0]}</div>'
+
+    return Markup(_TABLE.sub(wrapped, html))  # noqa: S704 - only a division is added
 
 
 def breakable(html: Markup) -> Markup:
