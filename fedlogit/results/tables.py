@@ -16,6 +16,7 @@ from fedlogit.papers.options import Printed
 from fedlogit.results.analyses import analyse
 from fedlogit.results.collect import collect, distinct_values, sources, summarise
 from fedlogit.results.formatting import markdown, sentence, spread, write_csv, write_text
+from fedlogit.results.metric_words import metric_sentences
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.provenance import provenance
 
@@ -225,7 +226,7 @@ def table_caption(artefact: Artefact, frame: pd.DataFrame) -> str:
         shown = [f"{sentence(metric_label(artefact.shown[0]))}{unit}, {over}"]
     else:
         unit = "" if not percent or not any(shares) else "in %" if all(shares) else "shares in %"
-        shown = [*_metric_sentences(artefact), sentence(", ".join(filter(None, (over, unit))))]
+        shown = [*metric_sentences(artefact), sentence(", ".join(filter(None, (over, unit))))]
     parts = [artefact.caption.strip().rstrip("."), *shown, *_dataset_sentences(artefact, frame)]
     parts += [sentence(sources(frame)), sentence(artefact.not_run), artefact.why_cannot]
     if cells["diverged"].any():
@@ -233,18 +234,6 @@ def table_caption(artefact: Artefact, frame: pd.DataFrame) -> str:
     if ((cells["n"] == 0) & (cells["diverged"] == 0)).any():
         parts.append("–: these runs do not have the metric")
     return ". ".join(filter(None, parts)) + "."
-
-
-def _metric_sentences(artefact: Artefact) -> list[str]:
-    """Return in words what several metrics are, less those whose heading says as much."""
-    words: dict[str, str] = {}
-    for metric in artefact.shown:
-        # One at several rounds is named once: rows or columns have the rounds.
-        bare, at, _ = metric.partition("@")
-        heading, label = artefact.label(metric, "metric"), metric_label(bare)
-        if heading.lower() != label.lower():
-            words.setdefault(bare, label if at else f"{heading}: {label}")
-    return [sentence("; ".join(words.values()))] if words else []
 
 
 def _dataset_sentences(artefact: Artefact, frame: pd.DataFrame) -> list[str]:
