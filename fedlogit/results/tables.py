@@ -157,7 +157,8 @@ def _grid(artefact: Artefact, cells: pd.DataFrame, text: Sequence[str]) -> pd.Da
     rows, columns = list(artefact.rows or ()), list(artefact.columns or ())
     texts = _with_reasons(artefact, cells.assign(text=text)).fillna({"text": "n/a"})
     for axis in [*rows, *columns]:
-        printed = partial(artefact.label, axis=axis)
+        # A column's head is its value alone; that of rows names their axis.
+        printed = partial(artefact.full_label if axis in columns else artefact.label, axis=axis)
         found = list(texts[axis].drop_duplicates())
         if artefact.cannot and axis != "metric":
             found = [*dict.fromkeys([*artefact.in_order(axis), *found])]

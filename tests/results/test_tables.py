@@ -162,6 +162,18 @@ def test_of_several_metrics_only_shares_are_in_per_cent(
     assert said in text
 
 
+def test_a_number_as_the_head_of_a_column_has_its_axis_before_it(make_run, make_artefact, tmp_path):
+    runs = [make_run(public={"size": size}) for size in (10, 2000, 30)]
+    labels = {"public.size": "Samples", "public.size=30": "thirty"}
+    across = make_artefact(*runs, columns=["public.size"], labels=labels)
+    head = write_table(across, tmp_path / "t")[1].read_text().splitlines()[2]
+    assert re.findall(r"[^| ][^|]*[^| ]", head)[2:] == ["Samples 10", "Samples 2,000", "thirty"]
+    down = make_artefact(*runs, rows=["public.size"], columns=["method"], labels=labels)
+    text = write_table(down, tmp_path / "t")[1].read_text()
+    assert "| Samples   |" in text
+    assert "| 2,000     |" in text
+
+
 def test_rows_keep_the_order_of_the_artefact(make_run, make_artefact, tmp_path):
     runs = [make_run(method=method) for method in ("uwa", "average", "meta_model")]
     text = write_table(make_artefact(*runs), tmp_path / "t")[1].read_text()

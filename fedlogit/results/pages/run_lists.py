@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Number
 from typing import Any, NamedTuple
 
 from fedlogit.papers.artefact import Artefact
@@ -62,8 +61,5 @@ def _varying(artefact: Artefact) -> list[str]:
 
 def _value(artefact: Artefact, axis: str, value: object) -> str:
     """Return how a value is printed where no heading says of which axis it is; "" of none."""
-    label = artefact.label(scalar(value), axis)
-    if label == scalar(None):
-        return ""
-    bare = isinstance(value, Number) and label.replace(",", "") == str(value)
-    return f"{artefact.label(axis)} {label}" if bare else label
+    label = artefact.full_label(scalar(value), axis)
+    return "" if label == scalar(None) else label
