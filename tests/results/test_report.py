@@ -28,6 +28,7 @@ from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import cell_of_run
 from fedlogit.results.verdicts.published import nothing_published, read_reference
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS
+from fedlogit.runs.paths import ResultsLayout
 
 NUMBER = re.compile(r'<a href="#([^"]+)">(0\.\d+)[^<]*</a>')
 
@@ -286,14 +287,51 @@ def test_tables_scroll_beside_their_last_head_and_prose_does_not():
     assert '<div class="scroll heads1"><table>' in scrolled(prose)
 
 
-def test_the_page_scrolls_its_claims_and_tables_alone(page):
-    _, text = page()
+def test_the_page_scrolls_its_claims_and_tables_alone(page, tmp_path):
+    made, _ = page()
+    claims = tmp_path / "summary/who_to_trust/quick/claims.md"
+    claims.write_text("# Claims\n\n| Claim | Result |\n|---|---|\n| a | holds |\n\nThe rule.\n")
+    text = write_page([made], tmp_path, tmp_path / "page.html").read_text()
+    assert re.search(r'<div class="claims"><div class="scroll heads1"><table>', text)
     assert '<div class="scroll compared heads' in text
-    assert re.search(
-        r'<h4 id="who_to_trust-quick-table1">.*?</h4>\s*<div class="scroll heads2">', text
+    assert re.search(r'"who_to_trust-quick-table1">.*?</h4>\s*<div class="scroll heads2">', text)
+    scrolling = re.findall(r'<div class="scroll.*?</div>', text, re.DOTALL)
+    assert len(scrolling) == 4  # with the list of runs
+    assert not any("<p>" in part for part in scrolling)
+    assert "<p>The rule.</p>" in text
+
+
+def test_the_page_has_a_numbers_settings_below_its_method(page, tmp_path):
+    made, _ = page()
+    numbers = tmp_path / "where.csv"
+    numbers.write_text(
+        "table,dataset,partition,method,metric,mean,std,where\n"
+        "table1,mnist,k_classes(2),uwa,accuracy,.8,,seed=1\n"
     )
-    for scrolling in re.findall(r'<div class="scroll.*?</div>', text, re.DOTALL):
-        assert "<p>" not in scrolling
+    write_summary([made], read_reference(numbers), tmp_path / "summary/who_to_trust/quick")
+    text = write_page([made], tmp_path, tmp_path / "page.html").read_text()
+    assert ">UWA <em>seed=1</em></td>" in text
+    assert "Setting</th>" not in text
+
+
+def test_the_page_compares_in_per_cent_where_its_table_is(page, tmp_path):
+    made, _ = page()
+    percent = made.model_copy(update={"options": {"percent": True}})
+    text = write_page([percent], tmp_path, tmp_path / "page.html").read_text()
+    assert ">80.00 %</td>" in text
+    assert '">90.00 ± 0.00 %</a></td>' in text
+
+
+def test_a_picture_on_the_page_is_described_by_the_first_sentence_of_its_caption(
+    page, tmp_path, make_artefact
+):
+    made, _ = page()
+    figure = make_artefact(*made.runs, id="fig", kind="figure", scale="quick", title="Losses")
+    path = ResultsLayout(tmp_path).artefact("figure", "who_to_trust", "quick", "fig", "png")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"picture")
+    text = write_page([made, figure], tmp_path, tmp_path / "page.html").read_text()
+    assert '<img alt="Losses. A caption."' in text
 
 
 def test_long_settings_of_a_comparison_may_be_broken():
