@@ -16,10 +16,18 @@ from fedlogit.papers.options import Printed
 from fedlogit.results.analyses import analyse
 from fedlogit.results.collect import collect, distinct_values, sources, summarise
 from fedlogit.results.formatting import markdown, sentence, spread, write_csv, write_text
+from fedlogit.results.metric_words import metric_sentences
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.provenance import provenance
 
-__all__ = ["cell_of_run", "linked_table", "tidy", "write_table"]
+__all__ = [
+    "cell_of_run",
+    "linked_table",
+    "table_and_caption",
+    "table_caption",
+    "tidy",
+    "write_table",
+]
 
 _TEX = {c: "\\" + c for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -55,8 +63,8 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
         raise FedlogitError(f"{artefact.name}: a table needs axes in 'rows' and in 'columns'")
     frame = collect(artefact, gaps=True)
     cells = tidy(artefact, frame)
-    texts = [_cell_text(artefact, row) for row in cells.to_dict("records")]
-    grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells, texts)
+    grid = _grid(artefact, cells, _texts(artefact, cells))
+    caption = table_caption(artefact, frame)
     return _write(artefact, out, _with_reasons(artefact, cells), grid, _pipes(grid), caption)
 
 
@@ -83,6 +91,14 @@ def _write(
         write_text(out.with_name(f"{out.name}.md"), text),
         write_text(out.with_name(f"{out.name}.tex"), _latex(artefact, grid, caption)),
     ]
+
+
+def table_and_caption(text: str) -> tuple[str, str]:
+    """Return the table, in Markdown, and the caption of a text that `write_table` wrote."""
+    lines = text.splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    end = max((place for place, line in enumerate(lines) if line.startswith("|")), default=0)
+    return "\n".join(table), "\n".join(lines[end + 1 :]).strip()
 
 
 def linked_table(artefact: Artefact, frame: pd.DataFrame, prefix: str) -> str:
@@ -141,7 +157,8 @@ def _grid(artefact: Artefact, cells: pd.DataFrame, text: Sequence[str]) -> pd.Da
     rows, columns = list(artefact.rows or ()), list(artefact.columns or ())
     texts = _with_reasons(artefact, cells.assign(text=text)).fillna({"text": "n/a"})
     for axis in [*rows, *columns]:
-        printed = partial(artefact.label, axis=axis)
+        # A column's head is its value alone; that of rows names their axis.
+        printed = partial(artefact.full_label if axis in columns else artefact.label, axis=axis)
         found = list(texts[axis].drop_duplicates())
         if artefact.cannot and axis != "metric":
             found = [*dict.fromkeys([*artefact.in_order(axis), *found])]
@@ -176,6 +193,11 @@ def _with_reasons(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
     return both.astype(cells.dtypes[["n", "diverged"]].to_dict())
 
 
+def _texts(artefact: Artefact, cells: pd.DataFrame) -> list[str]:
+    """Return what each cell says."""
+    return [_cell_text(artefact, row) for row in cells.to_dict("records")]
+
+
 def _cell_text(artefact: Artefact, row: dict[Any, Any]) -> str:
     printed = artefact.read_options(Printed)
     text = spread(
@@ -184,20 +206,28 @@ def _cell_text(artefact: Artefact, row: dict[Any, Any]) -> str:
     return f"{text} †{row['diverged']}" if row["diverged"] else text
 
 
-def _caption(
-    artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame, texts: Sequence[str]
-) -> str:
-    """Return the caption: what is shown, how it was summarised, and where it comes from."""
+def table_caption(artefact: Artefact, frame: pd.DataFrame) -> str:
+    """Return a caption: what is shown, how it was summarised, and where it comes from.
+
+    Args:
+        artefact: A table without `analysis`.
+        frame: Its runs, as from `collect`.
+    """
+    cells = tidy(artefact, frame)
     shares = [is_share(metric) for metric in artefact.shown]
     percent = artefact.read_options(Printed).percent
-    mean = "mean ± standard deviation" if any("±" in text for text in texts) else "mean"
+    mean = (
+        "mean ± standard deviation"
+        if any("±" in text for text in _texts(artefact, cells))
+        else "mean"
+    )
     over = f"{mean} over seeds" if cells["n"].max() > 1 else "one seed"
     if len(shares) == 1:
         unit = " in %" if percent and shares[0] else ""
         shown = [f"{sentence(metric_label(artefact.shown[0]))}{unit}, {over}"]
     else:
         unit = "" if not percent or not any(shares) else "in %" if all(shares) else "shares in %"
-        shown = [*_metric_sentences(artefact), sentence(", ".join(filter(None, (over, unit))))]
+        shown = [*metric_sentences(artefact), sentence(", ".join(filter(None, (over, unit))))]
     parts = [artefact.caption.strip().rstrip("."), *shown, *_dataset_sentences(artefact, frame)]
     parts += [sentence(sources(frame)), sentence(artefact.not_run), artefact.why_cannot]
     if cells["diverged"].any():
@@ -205,18 +235,6 @@ def _caption(
     if ((cells["n"] == 0) & (cells["diverged"] == 0)).any():
         parts.append("–: these runs do not have the metric")
     return ". ".join(filter(None, parts)) + "."
-
-
-def _metric_sentences(artefact: Artefact) -> list[str]:
-    """Return in words what several metrics are, less those whose heading says as much."""
-    words: dict[str, str] = {}
-    for metric in artefact.shown:
-        # One at several rounds is named once: rows or columns have the rounds.
-        bare, at, _ = metric.partition("@")
-        heading, label = artefact.label(metric, "metric"), metric_label(bare)
-        if heading.lower() != label.lower():
-            words.setdefault(bare, label if at else f"{heading}: {label}")
-    return [sentence("; ".join(words.values()))] if words else []
 
 
 def _dataset_sentences(artefact: Artefact, frame: pd.DataFrame) -> list[str]:
