@@ -203,6 +203,12 @@ def test_an_enlarged_panel_stands_beside_the_whole(make_run, make_artefact):
     assert axes[1].get_ylim()[0] > 0.95
 
 
+def test_kinds_of_logits_differ_in_their_dashes(figure):
+    figure = draw(figure("logit_normality"))
+    dashes = [line.get_linestyle() for line in figure.legends[0].get_lines()]
+    assert len(set(dashes)) == len(dashes) > 2
+
+
 def test_rounds_draws_the_mean_over_seeds(figure):
     axes = draw(figure("accuracy_by_round")).axes[0]
     heights = [np.asarray(line.get_ydata(), float) for line in axes.lines]

@@ -7,12 +7,14 @@ import json
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
+from seaborn.utils import relative_luminance
 from support.drawn import header_text
 from support.refusals import refused
 
 from fedlogit.results.figures import draw
 from fedlogit.results.figures._legend import dashes, legend, method_handle, strokes
-from fedlogit.results.style import look, new_figure
+from fedlogit.results.figures.accuracy_lost import colours
+from fedlogit.results.style import CATEGORIES, look, new_figure
 
 LOUD = {"share": 0.25, "attack": "loud_logits"}
 LABELS = {"adversaries=all": "None", json.dumps(LOUD): "A quarter loud"}
@@ -84,6 +86,66 @@ def test_an_axis_says_that_below_nothing_is_a_gain_and_is_the_same_in_all_panels
     assert left.get_xlim() == right.get_xlim()
     assert left.get_xlim()[0] < -10
     assert left.get_xlim()[1] > 40
+
+
+@pytest.fixture
+def lost_by_temperature(make_tested, make_artefact):
+    """Return a function that draws what Average loses at temperatures, compared with T = 1."""
+
+    def make(accuracies, seeds=(0,)):
+        """Draw accuracies by temperature; later seeds are 4 points better at the others than 1."""
+        runs = [
+            make_tested(
+                accuracy + 0.04 * seed * (temperature != 1),
+                seed=seed,
+                axis="temperature",
+                condition=temperature,
+            )
+            for seed in seeds
+            for temperature, accuracy in accuracies.items()
+        ]
+        labels = {f"temperature={t}": f"T = {t}" for t in accuracies}
+        options = {"condition": "temperature", "against": "T = 1.0"}
+        return draw(
+            make_artefact(
+                *runs, kind="figure", plot="accuracy_lost", labels=labels, options=options
+            )
+        )
+
+    return make
+
+
+def test_beside_a_bar_that_hides_the_others_the_axis_is_logarithmic(lost_by_temperature):
+    """40 points of one, and at most one of the others; or 5 and 4."""
+    levels = (2.0, 3.0, 4.0, 5.0, 6.0)
+    uneven = dict(zip(levels, (0.69, 0.69, 0.7, 0.69, 0.3), strict=True)) | {1.0: 0.7}
+    even = dict(zip(levels, (0.66, 0.65, 0.66, 0.65, 0.66), strict=True)) | {1.0: 0.7}
+    for accuracies, scale in (uneven, "symlog"), (even, "linear"):
+        figure = lost_by_temperature(accuracies)
+        assert figure.axes[0].get_xscale() == scale
+        assert ("axis logarithmic beyond 1 point" in header_text(figure)) == (scale == "symlog")
+
+
+def test_levels_of_a_condition_go_from_dark_to_light(lost_by_temperature):
+    figure = lost_by_temperature({1.0: 0.7, 2.0: 0.6, 3.0: 0.5, 4.0: 0.4})
+    shades = [relative_luminance(bar.get_facecolor()) for bar in figure.axes[0].patches]
+    assert shades == sorted(shades)
+    assert len(set(shades)) == 3
+
+
+@pytest.mark.parametrize("names", [["30 % absent", "Half join"], ["2 bits", "8 bits", "4 bits"]])
+def test_conditions_without_an_order_have_colours_of_categories(names):
+    assert colours(names) == dict(zip(names, CATEGORIES, strict=False))
+
+
+def test_a_whisker_ends_in_caps_and_stands_out_from_its_bar(lost_by_temperature):
+    axes = lost_by_temperature({1.0: 0.7, 2.0: 0.6}, seeds=(0, 1)).axes[0]
+    ends = sorted(
+        float(x) for line in axes.lines if line.get_marker() == "|" for x in line.get_xdata()
+    )
+    assert len(ends) == 2
+    (whisker,) = axes.collections
+    assert whisker.get_path_effects()
 
 
 @pytest.mark.parametrize("kind", ["lost_by_share", "accuracy_lost"])
