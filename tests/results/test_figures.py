@@ -331,11 +331,14 @@ def test_the_last_third_of_the_rounds_has_a_row_with_the_methods_near_the_best(
     assert part.get_xlim() == pytest.approx((3.9, 6.1))
     assert part.get_ylim() == pytest.approx((0.81 - 0.0035, 0.88 + 0.0035))
     assert whole.get_ylim()[0] < 0
+    drawn = [{line.get_color() for line in axes.lines} for axes in (whole, part)]
+    assert drawn[0] - drawn[1] == {look("average").colour}, "nor its band"
+    assert len(part.collections) == 2
 
 
 def test_every_enlarged_panel_has_numbers_of_its_own(make_run, make_artefact):
     runs = [
-        make_run([0.1, a], method=method, partition=p)
+        make_run([0.1] * 5 + [a], method=method, partition=p)
         for a, p in ((0.5, "k_classes(2)"), (0.9, "iid(10)"))
         for method in ("average", "uwa")
     ]
@@ -349,7 +352,7 @@ def test_a_method_far_above_all_others_is_not_enlarged_alone(make_run, make_arte
     """UWA ends beside Average with 5 classes, far below with 2; nothing is near on CIFAR-10."""
     ends = {("mnist", 2): (0.1, 0.9), ("mnist", 5): (0.89, 0.9), ("cifar10", 2): (0.1, 0.9)}
     runs = [
-        make_run([0.0, 0.0, end], method=m, dataset=dataset, partition=f"k_classes({k})")
+        make_run([0.0] * 5 + [end], method=m, dataset=dataset, partition=f"k_classes({k})")
         for (dataset, k), pair in ends.items()
         for m, end in zip(("uwa", "average"), pair, strict=True)
     ]
@@ -359,10 +362,18 @@ def test_a_method_far_above_all_others_is_not_enlarged_alone(make_run, make_arte
     assert [title for title, visible in shown if visible] == [
         "mnist, 2 classes",
         "mnist, k_classes(5)",
-        "rounds 2–3",
+        "rounds 4–6",
         "cifar10, 2 classes",
     ]
     assert len(shown) == 6  # three rows: there is none to enlarge CIFAR-10's
+
+
+def test_of_few_rounds_none_are_enlarged(make_run, make_artefact):
+    runs = [make_run([0.1, 0.2, 0.3, 0.4, 0.5], method=m) for m in ("average", "uwa")]
+    options = {"enlarge": True}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
+    assert len(figure.axes) == 1
+    assert "near the best" not in texts(figure)
 
 
 def test_near_the_best_is_judged_where_a_method_ends():

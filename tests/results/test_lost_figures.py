@@ -169,6 +169,20 @@ def test_all_points_of_a_line_are_of_the_seeds_that_all_of_them_have(make_run, m
     assert "standard deviation" not in said
 
 
+def test_of_few_seeds_each_is_a_dot(make_run, make_artefact):
+    """One of three fails: mean and bar are where no run is."""
+    runs = [
+        make_run(accuracy, method="uwa", public={"size": 50}, seed=seed)
+        for seed, accuracy in enumerate((0.66, 0.12, 0.7))
+    ]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_public"))
+    (dots,) = (line for line in drawn.axes[0].lines if line.get_marker() == ".")
+    assert sorted(dots.get_ydata()) == [0.12, 0.66, 0.7]
+    assert "dots: single seeds" in header_text(drawn)
+    alone = draw(make_artefact(runs[0], kind="figure", plot="accuracy_by_public"))
+    assert not any(line.get_marker() == "." for line in alone.axes[0].lines)
+
+
 def test_methods_of_one_colour_have_other_lines():
     assert dashes(["average", "celm", "fedavg", "celm(steps=5)", "celm(steps=6)"]) == {
         "average": "-",

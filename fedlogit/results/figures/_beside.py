@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
 import numpy as np
 import pandas as pd
 
@@ -13,27 +16,36 @@ MOVED = ", points moved sideways"
 _MARKER = 0.09  # inches that a marker is wide
 _BAR = 0.055  # inches from a bar to a marker beside it, or to another bar
 _APART = 0.04  # inches between the ends of bars one above the other
-_BESIDE = 0.035  # of the axis, between two lines that would hide each other's bars
+_BESIDE = 0.018  # of the axis, between two lines that would hide each other's bars
 
 
-def line_shifts(places: pd.Series, lines: int, *, log: bool = False) -> list[float]:
-    """Return how far each line is moved to the right, symmetrically about the true places.
+def line_shifts(lines: Sequence[Iterable[float]], *, log: bool = False) -> list[dict[float, float]]:
+    """Return how far each line is moved to the right at each of its places, by place.
 
-    Neighbouring lines are apart by little beside the way to the next place.
+    Of the lines that have a point at a place, neighbours are apart by little beside the way to the
+    next place, symmetrically about the true one. A line alone at a place stays there.
 
     Args:
-        places: Where all points are.
-        lines: How many lines there are.
+        lines: Where each line has points.
         log: Whether the axis is logarithmic; shifts are then those of logarithms.
     """
-    different = np.unique(np.log(places) if log else places)
+    at = Counter(place for line in lines for place in set(line))
+    different = np.unique(np.log(list(at)) if log else list(at))
     gaps = np.diff(different)
-    step = float(min(_BESIDE * np.ptp(different), gaps.min() / 2 / lines)) if len(gaps) else 0.0
-    return [(place - (lines - 1) / 2) * step for place in range(lines)]
+    most = max(at.values(), default=1)
+    step = float(min(_BESIDE * np.ptp(different), gaps.min() / 2.5 / most)) if len(gaps) else 0.0
+    before: Counter[float] = Counter()
+    shifts: list[dict[float, float]] = []
+    for line in lines:
+        own = set(line)
+        shifts.append({x: (before[x] - (at[x] - 1) / 2) * step for x in own})
+        before.update(own)
+    return shifts
 
 
-def moved(places: pd.Series, shift: float | pd.Series, *, log: bool = False) -> pd.Series:
-    """Return places moved by a shift, or each by its own; on a logarithmic axis by logarithms."""
+def moved(places: pd.Series, shifts: Mapping[float, float], *, log: bool = False) -> pd.Series:
+    """Return places moved by their shifts, if any; on a logarithmic axis by logarithms."""
+    shift = places.map(shifts).fillna(0.0)
     return places * np.exp(shift) if log else places + shift
 
 

@@ -41,7 +41,8 @@ from fedlogit.results.style import PALETTE, new_figure, panel_title
 __all__ = ["CELL", "draw", "last_third"]
 
 CELL = ("dataset", "partition", "method")
-_NEAR = 0.13  # of what a row spans: how far below the best a method may end to be shown enlarged
+_NEAR = 0.12  # of what a row spans: how far below the best a method may end to be shown enlarged
+_FEWEST = 6  # tested rounds of a panel to enlarge: of fewer, two points would be left
 _FEW = 3  # panels in a row: titles of more are in two lines
 
 
@@ -71,8 +72,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     ends, whose rounds are not comparable; a method of one round is a dashed line with its band, to
     compare the others' later rounds with. A run that diverged contributes the rounds it had. The
     option ``log`` makes the vertical axis logarithmic. With ``enlarge`` the row below has the last
-    third of the rounds of the methods that end near the best, each panel on its own axis; a method
-    that ends far above all others is not enlarged alone.
+    third of the rounds of the methods that end near the best, and no other, each panel on its own
+    axis; a method that ends far above all others is not enlarged alone.
     """
     final = collect(artefact)
     shown, references = _shown_rounds(artefact, final)
@@ -96,7 +97,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             panel_title(figure, axes, ("\n" if across > _FEW else ", ").join(name), across)
         if dataset in late:
             row = next(rows)
-            _row(artefact, row, parts, references, lines)
+            near = [_of_those(*pair, lines) for pair in zip(parts, late[dataset], strict=True)]
+            _row(artefact, row, near, references, lines)
             for axes, found in zip(row, late[dataset], strict=True):
                 _enlarge(axes, found, lines.metric)
     _name_axes(grid, artefact.metric)
@@ -132,6 +134,11 @@ def last_third(runs: pd.DataFrame, metric: str, near: float) -> pd.DataFrame:
     late = measured[measured["round"] >= last - max(1, last // 3)]
     ends = late.groupby(["method", "round"])[metric].mean().groupby("method").last()
     return late[late["method"].isin(ends.index[ends >= ends.max() - near])]
+
+
+def _of_those(runs: pd.DataFrame, late: _Late, lines: _Lines) -> pd.DataFrame:
+    """Return the rounds of the methods that an enlarged panel shows, or that are levels in it."""
+    return runs[runs["method"].isin({*late.rounds["method"], *lines.once})]
 
 
 def _row(
@@ -193,7 +200,9 @@ def _draw_lines(axes: Axes, runs: pd.DataFrame, lines: _Lines) -> None:
     for method, (colour, marker, dash) in lines.strokes.items():
         own = measured[measured["method"] == method].groupby("round")[lines.metric]
         band = own.agg(["mean", "min", "max"])
-        if method in lines.once and len(band):
+        if band.empty:
+            continue
+        if method in lines.once:
             mean, low, high = band.iloc[0]
             axes.axhline(mean, color=colour, lw=1.4, ls="--", zorder=1)
             axes.axhspan(low, high, color=colour, alpha=0.15, lw=0, zorder=0)
@@ -240,7 +249,8 @@ def _late_rounds(
     near = _NEAR * (shown.max() - shown.min())
     found = []
     for runs in parts:
-        rounds = last_third(runs, metric, near)
+        tested = runs.dropna(subset=[metric])["round"].nunique()
+        rounds = last_third(runs if tested >= _FEWEST else runs.iloc[:0], metric, near)
         level = _reference(references, runs)[metric].mean()
         beside = abs(level - rounds[metric].max()) <= near  # not where either is missing
         found.append(_Late(rounds, level if beside else None))

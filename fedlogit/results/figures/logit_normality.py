@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import scipy
@@ -20,7 +22,7 @@ __all__ = ["draw", "quantiles"]
 
 _REACH = 4.2  # standard deviations that are shown
 _SHOWN = 200  # quantiles
-_LOOKS = {
+_LOOKS: dict[str, dict[str, Any]] = {
     kind: {"color": colour, "ls": dash}
     for kind, colour, dash in zip(KINDS, CATEGORIES, ("-", "-.", ":"), strict=False)
 }

@@ -71,14 +71,15 @@ def _rows_with_adversaries(
 
 def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str, Stroke]) -> None:
     axes.axhline(0, color=GREY, linewidth=0.8)
-    shifts = line_shifts(pd.Series([0.0, *(100 * runs["share"])]), len(styles))
-    for (method, style), shift in zip(styles.items(), shifts, strict=True):
-        own = runs[(runs["method"] == method) & (runs["cannot"] == "")].sort_values("share")
+    able = runs[runs["cannot"] == ""].sort_values("share")
+    lines = [able[able["method"] == method] for method in styles]
+    shifts = line_shifts([[0.0, *(100 * own["share"])] for own in lines])
+    for own, style, shift in zip(lines, styles.values(), shifts, strict=True):
         if own.empty:
             continue
         own = pd.concat([own.head(1).assign(share=0.0, lost=0.0, lost_std=0.0), own])
         x, y, std = (100 * own[name] for name in ("share", "lost", "lost_std"))
-        line_with_bars(axes, moved(x, shift * (x > 0)), y, std, style, zorder=2)
+        line_with_bars(axes, moved(x, shift | {0.0: 0.0}), y, std, style, zorder=2)
     if unable := values(runs[runs["cannot"] != ""], "method"):
         names = ", ".join(artefact.label(name) for name in unable)
         axes.annotate(
