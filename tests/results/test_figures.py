@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -127,16 +129,29 @@ def test_every_kind_writes_a_picture_and_a_pdf_with_the_same_bytes_every_time(
     assert min(image.shape[:2]) > 400
     assert image.std() > 0.02  # not a blank page
     assert pdf.read_bytes().startswith(b"%PDF")
-    assert "Scale: paper; " in caption.read_text().splitlines()[-1]
+    assert re.search("Scale: paper; .*device: CPU test", caption.read_text().splitlines()[-1])
     again = write_figure(artefact, tmp_path / "again/out.png")
     assert [path.read_bytes() for path in written] == [path.read_bytes() for path in again]
 
 
 @pytest.mark.parametrize("kind", figure_names())
-def test_every_kind_states_scale_seeds_and_device(figure, kind):
-    shown = texts(draw(figure(kind)))
-    for part in ("Table 1", "scale: paper", "seed", "device: CPU test"):
-        assert part in shown.replace("\n", " ")
+def test_every_kind_states_scale_and_seeds(figure, kind):
+    """The device, and what else made the runs, is in the caption."""
+    shown = texts(draw(figure(kind))).replace("\n", " ")
+    for part in ("Table 1", "scale: paper", "seed"):
+        assert part in shown
+    assert "device" not in shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("accuracy_by_round", "line: mean over seeds; band: from the lowest to the highest seed"),
+        ("accuracy_by_heterogeneity", "mean over seeds; bars: standard deviation"),
+    ],
+)
+def test_what_lines_bands_and_bars_are_is_said(figure, kind, said):
+    assert said in texts(draw(figure(kind))).replace("\n", " ")
 
 
 @pytest.mark.slow
@@ -325,7 +340,8 @@ def test_the_last_third_of_the_rounds_has_a_row_with_the_methods_near_the_best(
     figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
     whole, part = figure.axes
     assert part.get_title(loc="left") == "rounds 4–6"
-    assert "the last rounds of the methods that end near the best" in texts(figure)
+    said = texts(figure).replace("\n", " ")
+    assert "the last rounds of the methods that end near the best" in said
     assert (whole.get_xlabel(), part.get_xlabel()) == ("", "Round")
     # Rounds 4 to 6: from UWA's .81 to the meta-model's .88, and a twentieth of that on both sides.
     assert part.get_xlim() == pytest.approx((3.9, 6.1))

@@ -138,6 +138,20 @@ def test_conditions_without_an_order_have_colours_of_categories(names):
     assert colours(names) == dict(zip(names, CATEGORIES, strict=False))
 
 
+@pytest.mark.parametrize("kind", ["lost_by_share", "accuracy_lost"])
+def test_spread_is_that_of_the_differences(make_tested, make_artefact, kind):
+    runs = [
+        make_tested(accuracy, seed=seed, axis="adversaries", condition=who)
+        for seed in (0, 1)
+        for accuracy, who in ((0.7 + seed / 10, None), (0.6, LOUD))
+    ]
+    options = {"condition": "adversaries", "against": "None"}
+    artefact = make_artefact(*runs, kind="figure", plot=kind, labels=LABELS, options=options)
+    said = header_text(draw(artefact))
+    assert "mean over seeds of the difference of each seed" in said
+    assert "standard deviation" in said
+
+
 def test_a_whisker_ends_in_caps_and_stands_out_from_its_bar(lost_by_temperature):
     axes = lost_by_temperature({1.0: 0.7, 2.0: 0.6}, seeds=(0, 1)).axes[0]
     ends = sorted(

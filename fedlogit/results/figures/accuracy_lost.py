@@ -21,7 +21,7 @@ from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.lost import losses
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._legend import legend
-from fedlogit.results.figures._panels import POINTS_GAINED, POINTS_LOST, title, values
+from fedlogit.results.figures._panels import DIFFERENCES, POINTS_GAINED, POINTS_LOST, title, values
 from fedlogit.results.style import CATEGORIES, GREY, INK, new_figure
 
 __all__ = ["colours", "draw"]
@@ -63,7 +63,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     if uneven:
         _make_logarithmic(grid[0, 0])  # all panels share its axis
     alone = f"{conditions[0]} " if len(conditions) == 1 else ""
-    whiskers = "whiskers: standard deviation over seeds" if shown["n"].max() > 1 else ""
+    whiskers = f"bars: {DIFFERENCES}; whiskers: standard deviation" if shown["n"].max() > 1 else ""
     against = f"{alone}compared with: {options.against}"
     beyond = f"axis logarithmic beyond {_SMALL} point" if uneven else ""
     title(figure, artefact, collect(artefact), against, whiskers, beyond)

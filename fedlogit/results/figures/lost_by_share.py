@@ -14,7 +14,7 @@ from fedlogit.results.collect import collect
 from fedlogit.results.figures._beside import MOVED, line_shifts, moved
 from fedlogit.results.figures._legend import Stroke, legend, method_handle, strokes
 from fedlogit.results.figures._panels import (
-    BARS,
+    DIFFERENCES,
     POINTS_LOST,
     line_with_bars,
     own_axes_note,
@@ -39,17 +39,17 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     attacks = values(shown, "attack")
     styles = strokes(values(shown[shown["cannot"] == ""], "method"))
     figure, grid = new_figure(len(places), len(attacks), panel=(3.1, 2.5), share_y="row")
-    several = shown["dataset"].nunique() > 1
+    datasets = shown["dataset"].nunique()
     for row, ((dataset, partition), here) in zip(grid, places, strict=True):
         for axes, attack in zip(row, attacks, strict=True):
             _panel(axes, artefact, here[here["attack"] == attack], styles)
-            name = artefact.place_label(dataset, partition, several=several)
+            name = artefact.place_label(dataset, partition, several=datasets > 1)
             axes.set_title(f"{name}: {artefact.label(attack, options.condition).lower()}")
         row[0].set_ylabel(POINTS_LOST)
     for axes in grid[-1]:
         axes.set_xlabel("Adversaries, % of the clients")
-    # Of differences, whatever they are against.
-    bars = BARS + MOVED if shown["n"].max() > 1 else ""
+    several = shown["n"].max() > 1
+    bars = f"{DIFFERENCES}; bars: standard deviation{MOVED}" if several else ""
     title(figure, artefact, collect(artefact), bars, own_axes_note(list(grid[:, 0]), "row"))
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
