@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.image import imread
 from matplotlib.text import Text
 from support.refusals import refused
@@ -228,6 +229,27 @@ def test_rounds_draws_the_mean_over_seeds(figure):
     axes = draw(figure("accuracy_by_round")).axes[0]
     heights = [np.asarray(line.get_ydata(), float) for line in axes.lines]
     assert any(len(y) == 3 and np.allclose(y, [0.2, 0.3, 0.61]) for y in heights)
+
+
+@pytest.mark.parametrize(("number", "bars"), [(5, 0), (6, 6)])
+def test_seeds_of_many_methods_are_bars_beside_the_last_round(
+    make_run, make_artefact, number, bars
+):
+    methods = ["average", "uwa", "fedavg", "celm", "fedol", "cffl"][:number]
+    runs = [
+        make_run([0.1, 0.2, e], method=m, seed=s) for m in methods for s, e in enumerate((0.4, 0.8))
+    ]
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round"))
+    drawn = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
+    assert len(drawn) == bars
+    assert len(figure.axes[0].collections) == number
+    places = [bar.get_segments()[0] for bar in drawn]
+    assert all(place[:, 0].min() > 3 for place in places)
+    assert max(figure.axes[0].get_xticks()) == 3 or not bars
+    assert all(place[:, 1].tolist() == [0.4, 0.8] for place in places)
+    said = texts(figure).replace("\n", " ")
+    assert ("bar beside the last round" in said) == bool(bars)
+    assert ("band:" in said) != bool(bars)
 
 
 @pytest.mark.parametrize("wanted", [True, False])

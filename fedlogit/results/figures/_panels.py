@@ -81,10 +81,12 @@ def bars_note(frame: pd.DataFrame) -> str:
     return "" if seeds(frame) == "1 seed" else BARS
 
 
-def band_note(frame: pd.DataFrame) -> str:
-    """Return what a line and the band around it are, if there is a band."""
-    several = frame["seed"].nunique() > 1
-    return "line: mean over seeds; band: from the lowest to the highest seed" if several else ""
+def band_note(frame: pd.DataFrame, *, bars: bool = False) -> str:
+    """Return what a line and the band around it are, or the bar beside its end; if there is one."""
+    if frame["seed"].nunique() == 1:
+        return ""
+    spread = "bar beside the last round" if bars else "band"
+    return f"line: mean over seeds; {spread}: from the lowest to the highest seed"
 
 
 def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:
