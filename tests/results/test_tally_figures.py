@@ -118,6 +118,22 @@ def test_points_of_about_equal_bytes_stand_to_the_right_of_the_best(make_tally, 
     assert "moved" not in header_text(apart)
 
 
+def test_the_axis_of_bytes_ends_where_the_names_of_the_last_points_do(make_tally, make_artefact):
+    runs = [
+        make_tally(method=name, sent={"votes": sent}, axes=AXES | {"method": name})
+        for name, sent in (("fedmd", 4_000_000), ("fedavg", 400_000_000))
+    ]
+
+    def share(label):
+        artefact = make_artefact(
+            *runs, kind="figure", plot="pareto", labels={"fedavg": label, "fedmd": "A long name"}
+        )
+        (axes,) = draw(artefact).axes
+        return (axes.transData + axes.transAxes.inverted()).transform((100, 0.5))[0]
+
+    assert 0.7 <= share("A name so long that it has no room") < share("A") < 1
+
+
 def test_points_move_to_the_right_as_little_as_it_takes():
     """In inches: markers are .09 wide, and .055 from bars; what meets nothing stays."""
     x, y = np.array([1.0, 1.0, 1.02, 1.0]), np.array([1.0, 1.05, 2.0, 3.0])
