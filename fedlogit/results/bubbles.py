@@ -24,6 +24,7 @@ _FILL = 0.92  # diameter of the largest bubble, as a share of a cell
 _COLUMNS = 2  # panels in a row: with three, letters are too small on a page
 _CELL = 0.29  # width of a cell, inches, at most: two panels of ten classes are as wide as a page
 _BUBBLES, _TOTALS = CATEGORIES[0], CATEGORIES[3]
+_FULL = 1.05  # of the largest total: where the axes of totals end
 _DOT = 2.0  # area of the smallest bubble, square points: one sample must still be seen
 
 
@@ -49,7 +50,7 @@ def bubble_plot(counts: np.ndarray, path_png: Path, title: str, roles: Roles) ->
 
 
 def bubble_panels(panels: Sequence[tuple[np.ndarray, str, Roles]]) -> Figure:
-    """Return a figure of several partitions, two in a row, their bubbles on one scale.
+    """Return a figure of several partitions, two in a row, bubbles and totals each on one scale.
 
     Args:
         panels: Counts (N, K), a title and roles for each.
@@ -61,11 +62,12 @@ def bubble_panels(panels: Sequence[tuple[np.ndarray, str, Roles]]) -> Figure:
     tables = [_as_counts(counts) for counts, _, _ in panels]
     figure, placed = _layout([t.shape for t in tables], [name for _, name, _ in panels])
     most = max(int(t.max()) for t in tables)
+    of_class, of_client = (max(int(t.sum(axis).max()) for t in tables) for axis in (0, 1))
     for counts, (_, _, roles), axes in zip(tables, panels, placed, strict=True):
         main, top, right, corner = axes
         bubbles(main, counts, most)
-        _class_totals(top, counts.sum(axis=0))
-        _client_totals(right, counts.sum(axis=1), roles.by_client(counts))
+        _class_totals(top, counts.sum(axis=0), of_class)
+        _client_totals(right, counts.sum(axis=1), of_client, roles.by_client(counts))
         corner.set_axis_off()
         if main is placed[0][0]:  # all panels have one scale
             _key(corner, most, (72 * _FILL * min(_cell(*counts.shape))) ** 2)
@@ -149,18 +151,19 @@ def _layout(
     return figure, placed
 
 
-def _class_totals(axes: Axes, totals: np.ndarray) -> None:
+def _class_totals(axes: Axes, totals: np.ndarray, most: int) -> None:
+    """Draw the totals as bars; the largest of all panels would fill the axes."""
     axes.bar(np.arange(len(totals)), totals, width=0.7, color=_TOTALS)
-    axes.set(xlim=(-0.5, len(totals) - 0.5), xticks=[])
+    axes.set(xlim=(-0.5, len(totals) - 0.5), ylim=(0, _FULL * most), xticks=[])
     axes.set_yticks([0, totals.max()])
     axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.tick_params(labelsize=8)
 
 
-def _client_totals(axes: Axes, totals: np.ndarray, names: Sequence[str]) -> None:
+def _client_totals(axes: Axes, totals: np.ndarray, most: int, names: Sequence[str]) -> None:
     rows = np.arange(len(totals))
     bars = axes.barh(rows, totals, height=0.7, color=_TOTALS)
-    axes.set(ylim=(len(totals) - 0.5, -0.5), xticks=[], yticks=[])
+    axes.set(xlim=(0, _FULL * most), ylim=(len(totals) - 0.5, -0.5), xticks=[], yticks=[])
     axes.spines["bottom"].set_visible(False)
     axes.grid(visible=False)
     if len(totals) <= 30:

@@ -24,6 +24,7 @@ __all__ = [
     "curves",
     "dataset_notes",
     "describe",
+    "describe_briefly",
     "distinct_values",
     "refuse_mixed",
     "seeds",
@@ -184,17 +185,27 @@ def seeds(frame: pd.DataFrame) -> str:
 
 def describe(frame: pd.DataFrame) -> str:
     """Return one line on where runs come from: scale, seeds, devices, engines, stand-ins."""
-    parts = [
-        f"scale: {distinct_values(frame['scale'], ', ')}",
-        seeds(frame),
-        f"device: {distinct_values(frame['device'], ', ')}",
-    ]
     engines = frame["engine"].str.replace(r", (server \w+)$", r" (\1)", regex=True)
-    parts.append(f"engine: {distinct_values(engines, ', ')}")
+    machines = [
+        f"device: {distinct_values(frame['device'], ', ')}",
+        f"engine: {distinct_values(engines, ', ')}",
+    ]
+    scale, number, *others = _what_was_run(frame)
+    return "; ".join([scale, number, *machines, *others])
+
+
+def describe_briefly(frame: pd.DataFrame) -> str:
+    """Return `describe`'s line without devices and engines, for what has a caption below it."""
+    return "; ".join(_what_was_run(frame))
+
+
+def _what_was_run(frame: pd.DataFrame) -> list[str]:
+    """Return the scale, the seeds, how many runs diverged, and what the data are."""
+    parts = [f"scale: {distinct_values(frame['scale'], ', ')}", seeds(frame)]
     failed = int(frame.groupby("digest")["diverged"].first().sum())
     if failed:
         parts.append(f"{failed} diverged")
-    return "; ".join([*parts, *dataset_notes(frame)])
+    return [*parts, *dataset_notes(frame)]
 
 
 def dataset_notes(frame: pd.DataFrame) -> list[str]:

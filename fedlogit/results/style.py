@@ -66,7 +66,7 @@ PALETTE = {
     "black": "#000000",
 }
 HUES = [colour for name, colour in PALETTE.items() if name not in ("grey", "black")]
-CATEGORIES = ("#3f5a75", "#a3a02c", "#8a5a2b", "#a7b4c1")  # slate, olive, brown, silver
+CATEGORIES = ("#3f5a75", "#a3a02c", "#a8703d", "#a7b4c1")  # slate, olive, brown, silver
 MARKERS = "osD^vP*Xph<>d8H"
 
 

@@ -92,6 +92,13 @@ def test_three_panels_stand_two_in_a_row_and_none_on_another():
     assert len({x for x, _ in corners}) == len({y for _, y in corners}) == 2
 
 
+def test_totals_of_all_panels_are_on_one_scale():
+    few, many = np.full((2, 3), 10), np.full((2, 3), 40)
+    axes = bubbles.bubble_panels([(few, "a", NONE), (many, "b", NONE)]).axes
+    assert axes[1].get_ylim() == axes[5].get_ylim() == (0, pytest.approx(84))
+    assert axes[2].get_xlim() == axes[6].get_xlim() == (0, pytest.approx(126))
+
+
 def test_one_panel_is_as_wide_as_it_needs():
     one, two = (bubbles.bubble_panels([(np.ones((3, 4)), "a", NONE)] * n) for n in (1, 2))
     assert two.get_size_inches() == pytest.approx(one.get_size_inches() * [2, 1])

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.collections import LineCollection
 from matplotlib.image import imread
 from matplotlib.text import Text
 from support.refusals import refused
@@ -127,16 +130,29 @@ def test_every_kind_writes_a_picture_and_a_pdf_with_the_same_bytes_every_time(
     assert min(image.shape[:2]) > 400
     assert image.std() > 0.02  # not a blank page
     assert pdf.read_bytes().startswith(b"%PDF")
-    assert "Scale: paper; " in caption.read_text().splitlines()[-1]
+    assert re.search("Scale: paper; .*device: CPU test", caption.read_text().splitlines()[-1])
     again = write_figure(artefact, tmp_path / "again/out.png")
     assert [path.read_bytes() for path in written] == [path.read_bytes() for path in again]
 
 
 @pytest.mark.parametrize("kind", figure_names())
-def test_every_kind_states_scale_seeds_and_device(figure, kind):
-    shown = texts(draw(figure(kind)))
-    for part in ("Table 1", "scale: paper", "seed", "device: CPU test"):
-        assert part in shown.replace("\n", " ")
+def test_every_kind_states_scale_and_seeds(figure, kind):
+    """The device, and what else made the runs, is in the caption."""
+    shown = texts(draw(figure(kind))).replace("\n", " ")
+    for part in ("Table 1", "scale: paper", "seed"):
+        assert part in shown
+    assert "device" not in shown
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("accuracy_by_round", "line: mean over seeds; band: from the lowest to the highest seed"),
+        ("accuracy_by_heterogeneity", "mean over seeds; bars: standard deviation"),
+    ],
+)
+def test_what_lines_bands_and_bars_are_is_said(figure, kind, said):
+    assert said in texts(draw(figure(kind))).replace("\n", " ")
 
 
 @pytest.mark.slow
@@ -203,10 +219,37 @@ def test_an_enlarged_panel_stands_beside_the_whole(make_run, make_artefact):
     assert axes[1].get_ylim()[0] > 0.95
 
 
+def test_kinds_of_logits_differ_in_their_dashes(figure):
+    figure = draw(figure("logit_normality"))
+    dashes = [line.get_linestyle() for line in figure.legends[0].get_lines()]
+    assert len(set(dashes)) == len(dashes) > 2
+
+
 def test_rounds_draws_the_mean_over_seeds(figure):
     axes = draw(figure("accuracy_by_round")).axes[0]
     heights = [np.asarray(line.get_ydata(), float) for line in axes.lines]
     assert any(len(y) == 3 and np.allclose(y, [0.2, 0.3, 0.61]) for y in heights)
+
+
+@pytest.mark.parametrize(("number", "bars"), [(5, 0), (6, 6)])
+def test_seeds_of_many_methods_are_bars_beside_the_last_round(
+    make_run, make_artefact, number, bars
+):
+    methods = ["average", "uwa", "fedavg", "celm", "fedol", "cffl"][:number]
+    runs = [
+        make_run([0.1, 0.2, e], method=m, seed=s) for m in methods for s, e in enumerate((0.4, 0.8))
+    ]
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round"))
+    drawn = [c for c in figure.axes[0].collections if isinstance(c, LineCollection)]
+    assert len(drawn) == bars
+    assert len(figure.axes[0].collections) == number
+    places = [bar.get_segments()[0] for bar in drawn]
+    assert all(place[:, 0].min() > 3 for place in places)
+    assert max(figure.axes[0].get_xticks()) == 3 or not bars
+    assert all(place[:, 1].tolist() == [0.4, 0.8] for place in places)
+    said = texts(figure).replace("\n", " ")
+    assert ("bar beside the last round" in said) == bool(bars)
+    assert ("band:" in said) != bool(bars)
 
 
 @pytest.mark.parametrize("wanted", [True, False])
@@ -319,17 +362,21 @@ def test_the_last_third_of_the_rounds_has_a_row_with_the_methods_near_the_best(
     figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
     whole, part = figure.axes
     assert part.get_title(loc="left") == "rounds 4–6"
-    assert "the last rounds of the methods that end near the best" in texts(figure)
+    said = texts(figure).replace("\n", " ")
+    assert "the last rounds of the methods that end near the best" in said
     assert (whole.get_xlabel(), part.get_xlabel()) == ("", "Round")
     # Rounds 4 to 6: from UWA's .81 to the meta-model's .88, and a twentieth of that on both sides.
     assert part.get_xlim() == pytest.approx((3.9, 6.1))
     assert part.get_ylim() == pytest.approx((0.81 - 0.0035, 0.88 + 0.0035))
     assert whole.get_ylim()[0] < 0
+    drawn = [{line.get_color() for line in axes.lines} for axes in (whole, part)]
+    assert drawn[0] - drawn[1] == {look("average").colour}, "nor its band"
+    assert len(part.collections) == 2
 
 
 def test_every_enlarged_panel_has_numbers_of_its_own(make_run, make_artefact):
     runs = [
-        make_run([0.1, a], method=method, partition=p)
+        make_run([0.1] * 5 + [a], method=method, partition=p)
         for a, p in ((0.5, "k_classes(2)"), (0.9, "iid(10)"))
         for method in ("average", "uwa")
     ]
@@ -343,7 +390,7 @@ def test_a_method_far_above_all_others_is_not_enlarged_alone(make_run, make_arte
     """UWA ends beside Average with 5 classes, far below with 2; nothing is near on CIFAR-10."""
     ends = {("mnist", 2): (0.1, 0.9), ("mnist", 5): (0.89, 0.9), ("cifar10", 2): (0.1, 0.9)}
     runs = [
-        make_run([0.0, 0.0, end], method=m, dataset=dataset, partition=f"k_classes({k})")
+        make_run([0.0] * 5 + [end], method=m, dataset=dataset, partition=f"k_classes({k})")
         for (dataset, k), pair in ends.items()
         for m, end in zip(("uwa", "average"), pair, strict=True)
     ]
@@ -353,10 +400,18 @@ def test_a_method_far_above_all_others_is_not_enlarged_alone(make_run, make_arte
     assert [title for title, visible in shown if visible] == [
         "mnist, 2 classes",
         "mnist, k_classes(5)",
-        "rounds 2–3",
+        "rounds 4–6",
         "cifar10, 2 classes",
     ]
     assert len(shown) == 6  # three rows: there is none to enlarge CIFAR-10's
+
+
+def test_of_few_rounds_none_are_enlarged(make_run, make_artefact):
+    runs = [make_run([0.1, 0.2, 0.3, 0.4, 0.5], method=m) for m in ("average", "uwa")]
+    options = {"enlarge": True}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
+    assert len(figure.axes) == 1
+    assert "near the best" not in texts(figure)
 
 
 def test_near_the_best_is_judged_where_a_method_ends():

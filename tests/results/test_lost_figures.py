@@ -7,12 +7,14 @@ import json
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.lines import Line2D
+from seaborn.utils import relative_luminance
 from support.drawn import header_text
 from support.refusals import refused
 
 from fedlogit.results.figures import draw
 from fedlogit.results.figures._legend import dashes, legend, method_handle, strokes
-from fedlogit.results.style import look, new_figure
+from fedlogit.results.figures.accuracy_lost import colours
+from fedlogit.results.style import CATEGORIES, look, new_figure
 
 LOUD = {"share": 0.25, "attack": "loud_logits"}
 LABELS = {"adversaries=all": "None", json.dumps(LOUD): "A quarter loud"}
@@ -86,6 +88,80 @@ def test_an_axis_says_that_below_nothing_is_a_gain_and_is_the_same_in_all_panels
     assert left.get_xlim()[1] > 40
 
 
+@pytest.fixture
+def lost_by_temperature(make_tested, make_artefact):
+    """Return a function that draws what Average loses at temperatures, compared with T = 1."""
+
+    def make(accuracies, seeds=(0,)):
+        """Draw accuracies by temperature; later seeds are 4 points better at the others than 1."""
+        runs = [
+            make_tested(
+                accuracy + 0.04 * seed * (temperature != 1),
+                seed=seed,
+                axis="temperature",
+                condition=temperature,
+            )
+            for seed in seeds
+            for temperature, accuracy in accuracies.items()
+        ]
+        labels = {f"temperature={t}": f"T = {t}" for t in accuracies}
+        options = {"condition": "temperature", "against": "T = 1.0"}
+        return draw(
+            make_artefact(
+                *runs, kind="figure", plot="accuracy_lost", labels=labels, options=options
+            )
+        )
+
+    return make
+
+
+def test_beside_a_bar_that_hides_the_others_the_axis_is_logarithmic(lost_by_temperature):
+    """40 points of one, and at most one of the others; or 5 and 4."""
+    levels = (2.0, 3.0, 4.0, 5.0, 6.0)
+    uneven = dict(zip(levels, (0.69, 0.69, 0.7, 0.69, 0.3), strict=True)) | {1.0: 0.7}
+    even = dict(zip(levels, (0.66, 0.65, 0.66, 0.65, 0.66), strict=True)) | {1.0: 0.7}
+    for accuracies, scale in (uneven, "symlog"), (even, "linear"):
+        figure = lost_by_temperature(accuracies)
+        assert figure.axes[0].get_xscale() == scale
+        assert ("axis logarithmic beyond 1 point" in header_text(figure)) == (scale == "symlog")
+
+
+def test_levels_of_a_condition_go_from_dark_to_light(lost_by_temperature):
+    figure = lost_by_temperature({1.0: 0.7, 2.0: 0.6, 3.0: 0.5, 4.0: 0.4})
+    shades = [relative_luminance(bar.get_facecolor()) for bar in figure.axes[0].patches]
+    assert shades == sorted(shades)
+    assert len(set(shades)) == 3
+
+
+@pytest.mark.parametrize("names", [["30 % absent", "Half join"], ["2 bits", "8 bits", "4 bits"]])
+def test_conditions_without_an_order_have_colours_of_categories(names):
+    assert colours(names) == dict(zip(names, CATEGORIES, strict=False))
+
+
+@pytest.mark.parametrize("kind", ["lost_by_share", "accuracy_lost"])
+def test_spread_is_that_of_the_differences(make_tested, make_artefact, kind):
+    runs = [
+        make_tested(accuracy, seed=seed, axis="adversaries", condition=who)
+        for seed in (0, 1)
+        for accuracy, who in ((0.7 + seed / 10, None), (0.6, LOUD))
+    ]
+    options = {"condition": "adversaries", "against": "None"}
+    artefact = make_artefact(*runs, kind="figure", plot=kind, labels=LABELS, options=options)
+    said = header_text(draw(artefact))
+    assert "mean over seeds of the difference of each seed" in said
+    assert "standard deviation" in said
+
+
+def test_a_whisker_ends_in_caps_and_stands_out_from_its_bar(lost_by_temperature):
+    axes = lost_by_temperature({1.0: 0.7, 2.0: 0.6}, seeds=(0, 1)).axes[0]
+    ends = sorted(
+        float(x) for line in axes.lines if line.get_marker() == "|" for x in line.get_xdata()
+    )
+    assert len(ends) == 2
+    (whisker,) = axes.collections
+    assert whisker.get_path_effects()
+
+
 @pytest.mark.parametrize("kind", ["lost_by_share", "accuracy_lost"])
 def test_seeds_of_what_it_is_against_alone_are_no_spread(lost, kind):
     said = header_text(lost(kind, seeds=(1, 2)))
@@ -105,6 +181,20 @@ def test_all_points_of_a_line_are_of_the_seeds_that_all_of_them_have(make_run, m
     said = header_text(drawn)
     assert "of each line the seeds that all its points have" in said
     assert "standard deviation" not in said
+
+
+def test_of_few_seeds_each_is_a_dot(make_run, make_artefact):
+    """One of three fails: mean and bar are where no run is."""
+    runs = [
+        make_run(accuracy, method="uwa", public={"size": 50}, seed=seed)
+        for seed, accuracy in enumerate((0.66, 0.12, 0.7))
+    ]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_public"))
+    (dots,) = (line for line in drawn.axes[0].lines if line.get_marker() == ".")
+    assert sorted(dots.get_ydata()) == [0.12, 0.66, 0.7]
+    assert "dots: single seeds" in header_text(drawn)
+    alone = draw(make_artefact(runs[0], kind="figure", plot="accuracy_by_public"))
+    assert not any(line.get_marker() == "." for line in alone.axes[0].lines)
 
 
 def test_methods_of_one_colour_have_other_lines():

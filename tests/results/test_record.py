@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.patches import Rectangle
 from support.refusals import refused
 
 from fedlogit.config import Settings
@@ -271,8 +272,25 @@ def test_the_title_of_the_picture_has_numbers_that_need_no_training_apart(answer
     figure = draw_record(rows, {"who_to_trust": load_paper("who_to_trust", PAPERS)})
     assert figure.texts[0].get_text().replace("\n", " ") == (
         "2 of 4 published numbers have a verdict: 1 from training (0 reproduced, 0 partly, 0 not,"
-        " 1 undecided or of one seed), 1 counted (1 reproduced)"
+        " 1 undecided or of one seed), 1 of bytes and distances, without training (1 reproduced,"
+        " 0 not)"
     )
+
+
+def test_an_entry_of_the_pictures_legend_has_the_point_and_the_bar_of_its_outcome(answered):
+    figure = draw_record(answered, {"who_to_trust": load_paper("who_to_trust", PAPERS)})
+    points = figure.legends[0].get_lines()
+    swatches = figure.legends[0].findobj(Rectangle)
+    assert len(points) == len(swatches) == 4
+    assert [line.get_marker() for line in points] == ["o", "X", ".", "|"]
+    drawn = {bar.get_facecolor() for bar in figure.axes[1].patches if bar.get_width()}
+    assert {swatch.get_facecolor() for swatch in swatches} == drawn
+    assert [swatch.get_hatch() or "" for swatch in swatches] == ["", "xxxx", "----", ""]
+
+
+def test_axes_of_the_picture_are_in_per_cent(answered):
+    axes = draw_record(answered, {"who_to_trust": load_paper("who_to_trust", PAPERS)}).axes[0]
+    assert [text.get_text() for text in axes.get_xticklabels()][1:3] == ["20%", "40%"]
 
 
 def test_the_picture_has_ours_above_the_papers(answered):

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from seaborn.utils import relative_luminance
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results import style
@@ -49,6 +51,11 @@ def test_a_method_of_the_language_model_looks_as_it_does_on_images(method):
 
 def test_no_category_has_the_colour_of_a_method():
     assert not set(CATEGORIES) & set(PALETTE.values())
+
+
+def test_categories_differ_in_grey_print():
+    grey = sorted(relative_luminance(colour) for colour in CATEGORIES)
+    assert min(np.diff(grey)) > 0.08
 
 
 def test_no_figure_is_wider_than_letters_allow():

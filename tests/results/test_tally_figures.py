@@ -10,6 +10,7 @@ from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.figures import draw
+from fedlogit.results.figures._beside import to_the_right
 from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, cross, overlap, place
 from fedlogit.results.figures.bandwidth_ratio import measured_ratios, ratio
 from fedlogit.results.figures.pareto import frontier
@@ -89,9 +90,12 @@ def test_pareto_is_of_what_a_client_sends_in_the_whole_run(make_tally, make_arte
         draw(make_artefact(run, kind="figure", plot="pareto", options={"y": "bytes_sent"}))
 
 
-def test_points_of_equal_bytes_stand_beside_each_other(make_tally, make_artefact):
-    """Three send 1 MB and one 2 MB; the worst of the three stands left, the best right."""
-    ends = {"fedavg": 0.6, "tally_train": 0.5, "fedmd": 0.7, "local": 0.9}
+def test_points_of_about_equal_bytes_stand_to_the_right_of_the_best(make_tally, make_artefact):
+    """Three of about one accuracy send 1 MB: the best stays there, at the frontier's step.
+
+    One of another accuracy, and one of 2 MB, stay, too.
+    """
+    ends = {"fedavg": 0.499, "tally_train": 0.5, "fedmd": 0.501, "local": 0.9, "fedkt": 0.1}
     sent = dict.fromkeys(ends, 4_000_000) | {"local": 8_000_000}  # by four peers
     runs = [
         make_tally(
@@ -105,8 +109,37 @@ def test_points_of_equal_bytes_stand_beside_each_other(make_tally, make_artefact
         for x, y in (line.get_data() for line in figure.axes[0].lines)
         if len(x) == 1
     }
-    assert found == pytest.approx({0.5: 1 / 1.13, 0.6: 1, 0.7: 1.13, 0.9: 2})
-    assert "points of equal bytes moved sideways" in header_text(figure)
+    assert [found[end] for end in (0.1, 0.501, 0.9)] == pytest.approx([1, 1, 2])
+    assert 1 < found[0.5] < found[0.499] < 2
+    (front,) = (line for line in figure.axes[0].lines if len(line.get_xdata()) > 1)
+    assert [front.get_xdata()[0], front.get_ydata()[0]] == pytest.approx([1, 0.501])
+    assert "points that would hide each other moved to the right" in header_text(figure)
+    apart = draw(make_artefact(runs[0], *runs[3:], kind="figure", plot="pareto"))
+    assert "moved" not in header_text(apart)
+
+
+def test_the_axis_of_bytes_ends_where_the_names_of_the_last_points_do(make_tally, make_artefact):
+    runs = [
+        make_tally(method=name, sent={"votes": sent}, axes=AXES | {"method": name})
+        for name, sent in (("fedmd", 4_000_000), ("fedavg", 400_000_000))
+    ]
+
+    def share(label):
+        artefact = make_artefact(
+            *runs, kind="figure", plot="pareto", labels={"fedavg": label, "fedmd": "A long name"}
+        )
+        (axes,) = draw(artefact).axes
+        return (axes.transData + axes.transAxes.inverted()).transform((100, 0.5))[0]
+
+    assert 0.7 <= share("A name so long that it has no room") < share("A") < 1
+
+
+def test_points_move_to_the_right_as_little_as_it_takes():
+    """In inches: markers are .09 wide, and .055 from bars; what meets nothing stays."""
+    x, y = np.array([1.0, 1.0, 1.02, 1.0]), np.array([1.0, 1.05, 2.0, 3.0])
+    assert to_the_right(x, y, y, y).tolist() == pytest.approx([1.0, 1.09, 1.02, 1.0])
+    low = y - [0, 0, 0.96, 0]  # a bar down to the two side by side
+    assert to_the_right(x, y, low, y).tolist() == pytest.approx([1.0, 1.09, 1.145, 1.0])
 
 
 def test_a_name_alone_stands_at_the_right_of_its_point():
@@ -171,7 +204,10 @@ def test_a_setting_across_a_line_each_and_the_papers_numbers(make_tally, make_ar
 
 
 def test_lines_with_bars_stand_side_by_side(make_tally, make_artefact):
-    """Two lines, and two places 16 apart: each is moved by half of 2 % of that."""
+    """Two lines, and two places 16 apart: each is moved by half of 1.8 % of that.
+
+    Where only one of the lines has a point, that is where it is.
+    """
     runs = [
         make_tally(method=f"tally_train(probes_per_round={n}, signal='{signal}')", seed=seed)
         for n in (16, 32)
@@ -187,9 +223,13 @@ def test_lines_with_bars_stand_side_by_side(make_tally, make_artefact):
         return sorted({float(line.get_xdata()[0]) for line in lines if line.get_marker() in "vo"})
 
     assert places(single) == [16]
-    assert places(several) == pytest.approx([15.72, 16.28])
+    assert places(several) == pytest.approx([15.856, 16.144])
     logarithmic = several.model_copy(update={"options": options | {"log": True}})
-    assert places(logarithmic) == pytest.approx([16 / 2**0.0175, 16 * 2**0.0175])
+    assert places(logarithmic) == pytest.approx([16 / 2**0.009, 16 * 2**0.009])
+    partly = make_artefact(*runs[:-2], kind="figure", plot="accuracy_by_setting", options=options)
+    drawn = [line for line in draw(partly).axes[0].lines if line.get_marker() in ("v", "o")]
+    ends = [x for line in drawn for x in line.get_xdata()]
+    assert sorted(ends) == pytest.approx([15.856, 16.144, 32])
 
 
 def drawn_lines(axes):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["NEAR", "Obstacle", "anchors", "cross", "overlap", "place"]
+__all__ = ["NEAR", "Obstacle", "anchors", "cross", "overlap", "place", "width_of"]
 
 _HEIGHT = 0.15  # of a line of text
 NEAR = 0.09  # between a point and its name
@@ -28,7 +28,7 @@ class Obstacle(NamedTuple):
     cost: float
 
 
-def _width_of(name: str) -> float:
+def width_of(name: str) -> float:
     """Return how wide a name of 8.5 points is in inches, about, with the space behind it."""
     return 0.06 + 0.065 * len(name)
 
@@ -49,7 +49,7 @@ def place(
         obstacles: What is drawn already.
         room: Width and height of the axes.
     """
-    choices = [_choices(point, _width_of(name)) for point, name in zip(points, names, strict=True)]
+    choices = [_choices(point, width_of(name)) for point, name in zip(points, names, strict=True)]
     fixed = [
         _costs_alone(point, boxes, obstacles, room)
         for point, boxes in zip(points, choices, strict=True)
@@ -107,7 +107,7 @@ def _costs_alone(
     there = np.array([obstacle.box for obstacle in obstacles]).reshape(-1, 4)
     prices = np.array([obstacle.cost for obstacle in obstacles])
     own = overlap(np.array([[*point, *point]]), there)[0]
-    over = _lines_over_boxes(point, ends, there[~own]) @ (0.5 * prices[~own])
+    over = _lines_over_boxes(point, ends, there[~own]) @ (0.3 * prices[~own])
     return np.asarray(cost + 1000.0 * outside + overlap(boxes, there) @ prices + over)
 
 

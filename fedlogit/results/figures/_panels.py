@@ -19,7 +19,7 @@ from seaborn.utils import relative_luminance
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.papers.metric_names import is_share
-from fedlogit.results.collect import describe, seeds, summarise
+from fedlogit.results.collect import describe_briefly, seeds, summarise
 from fedlogit.results.figures._legend import Stroke
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
@@ -27,6 +27,7 @@ from fedlogit.results.style import INK, header, in_order
 
 __all__ = [
     "BARS",
+    "DIFFERENCES",
     "POINTS_GAINED",
     "POINTS_LOST",
     "all_diverged",
@@ -50,7 +51,8 @@ __all__ = [
     "wrapped_labels",
 ]
 
-BARS = "bars: standard deviation over seeds"
+BARS = "mean over seeds; bars: standard deviation"
+DIFFERENCES = "mean over seeds of the difference of each seed"
 POINTS_GAINED = "Points gained (below 0: lost)"
 POINTS_LOST = "Points lost (below 0: gained)"
 _TICK = 10  # letters in a line below a tick
@@ -58,10 +60,13 @@ _LIGHT = 0.245  # relative luminance from which dark text has more contrast than
 
 
 def title(figure: Figure, artefact: Artefact, frame: pd.DataFrame, *notes: str) -> None:
-    """Write the artefact's title; below it data, scale, seeds, device, stand-ins, and notes."""
+    """Write the artefact's title; below it data, scale, seeds, stand-ins, and notes.
+
+    Devices and engines are in the caption.
+    """
     datasets = frame["dataset"].unique()
     on = f"data: {artefact.label(datasets[0])}" if len(datasets) == 1 else ""
-    parts = [on, describe(frame), artefact.not_run, *notes]
+    parts = [on, describe_briefly(frame), artefact.not_run, *notes]
     header(figure, artefact.title, "; ".join(filter(None, parts)))
 
 
@@ -72,14 +77,16 @@ def own_axes_note(panels: Sequence[Axes], which: str = "panel") -> str:
 
 
 def bars_note(frame: pd.DataFrame) -> str:
-    """Return what error bars are, if there are any."""
+    """Return what points and their error bars are, if there are any bars."""
     return "" if seeds(frame) == "1 seed" else BARS
 
 
-def band_note(frame: pd.DataFrame) -> str:
-    """Return what a band around a line is, if there is one."""
-    several = frame["seed"].nunique() > 1
-    return "band: from the lowest to the highest seed" if several else ""
+def band_note(frame: pd.DataFrame, *, bars: bool = False) -> str:
+    """Return what a line and the band around it are, or the bar beside its end; if there is one."""
+    if frame["seed"].nunique() == 1:
+        return ""
+    spread = "bar beside the last round" if bars else "band"
+    return f"line: mean over seeds; {spread}: from the lowest to the highest seed"
 
 
 def runs_of(artefact: Artefact) -> Iterator[tuple[RunRef, Run]]:

@@ -29,9 +29,13 @@ from fedlogit.results.style import family, new_figure
 
 __all__ = ["draw"]
 
+_SEEDS = 5  # at most, that are drawn each
+
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset and partition: a line per method, bars of one standard deviation.
+
+    Of few seeds each is a dot, too: of one that fails, mean and bar are where no run is.
 
     Every point of a line is of the same seeds, those that all of its points have. With the option
     ``log`` the horizontal axis is logarithmic.
@@ -69,7 +73,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     seeds = "of each line the seeds that all its points have" if fewer else ""
     own_axes = own_axes_note(list(grid.flat))
     bars = bars_note(drawn)
-    title(figure, artefact, frame, bars and bars + MOVED, seeds, own_axes, left_out)
+    dots = "dots: single seeds" if _shows_seeds(drawn) else ""
+    title(figure, artefact, frame, bars and bars + MOVED, dots, seeds, own_axes, left_out)
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
 
@@ -114,14 +119,23 @@ def _of_common_seeds(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     return known[of_seed == positions]
 
 
+def _shows_seeds(runs: pd.DataFrame) -> bool:
+    """Return whether single seeds are drawn: two at least, and so few that each can be seen."""
+    return 1 < runs["seed"].nunique() <= _SEEDS
+
+
 def _panel(
     axes: Axes, runs: pd.DataFrame, styles: dict[str, Stroke], metric: str, *, log: bool
 ) -> None:
     cells = summarise(runs, ["method", "x"], metric).sort_values("x")
-    shifts = line_shifts(cells["x"], len(styles), log=log) if bars_note(runs) else [0] * len(styles)
-    for (method, style), shift in zip(styles.items(), shifts, strict=True):
-        own = cells[cells["method"] == method]
-        places = moved(own["x"], shift, log=log)
-        line_with_bars(axes, places, own["mean"], own["std"], style, zorder=2)
+    lines = [cells[cells["method"] == method] for method in styles]
+    shifts = line_shifts([own["x"] if bars_note(runs) else () for own in lines], log=log)
+    for own, (method, style), shift in zip(lines, styles.items(), shifts, strict=True):
+        x = moved(own["x"], shift, log=log)
+        line_with_bars(axes, x, own["mean"], own["std"], style, zorder=2)
+        seeds = runs[runs["method"] == method]
+        if _shows_seeds(runs):
+            at = moved(seeds["x"], shift, log=log)
+            axes.plot(at, seeds[metric], ".", ms=5.5, color=style.colour, zorder=1.9)
     axes.set_xticks(sorted(cells["x"].unique()))
     axes.xaxis.set_major_formatter("{x:,.0f}")

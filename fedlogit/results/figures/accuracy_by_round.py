@@ -41,16 +41,27 @@ from fedlogit.results.style import PALETTE, new_figure, panel_title
 __all__ = ["CELL", "draw", "last_third"]
 
 CELL = ("dataset", "partition", "method")
-_NEAR = 0.13  # of what a row spans: how far below the best a method may end to be shown enlarged
+_NEAR = 0.12  # of what a row spans: how far below the best a method may end to be shown enlarged
+_BANDS = 5  # of methods that can be told apart in a panel
+_BAR = 0.022  # of the rounds, from a bar to the next
+_FEWEST = 6  # tested rounds of a panel to enlarge: of fewer, two points would be left
 _FEW = 3  # panels in a row: titles of more are in two lines
 
 
 class _Lines(NamedTuple):
-    """What all panels have in common: the metric, a stroke a method, the methods of one round."""
+    """What all panels have in common.
+
+    Attributes:
+        metric: What is drawn.
+        strokes: How the line of each method is drawn.
+        once: The methods of one round.
+        bands: Whether seeds are bands; else bars beside the last round.
+    """
 
     metric: str
     strokes: dict[str, Stroke]
     once: Collection[str]
+    bands: bool
 
 
 class _Late(NamedTuple):
@@ -67,23 +78,26 @@ class _Late(NamedTuple):
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset (down) and partition (across): the mean over seeds by round.
 
-    The band spans the seeds, from the least to the largest. The dashed line is where the reference
-    ends, whose rounds are not comparable; a method of one round is a dashed line with its band, to
-    compare the others' later rounds with. A run that diverged contributes the rounds it had. The
-    option ``log`` makes the vertical axis logarithmic. With ``enlarge`` the row below has the last
-    third of the rounds of the methods that end near the best, each panel on its own axis; a method
-    that ends far above all others is not enlarged alone.
+    The band spans the seeds, from the least to the largest; of more methods than bands can be told
+    apart, a bar beside the last round does, if nothing is enlarged. The dashed line is where the
+    reference ends, whose rounds are not comparable; a method of one round is a dashed line with its
+    band, to compare the others' later rounds with. A run that diverged contributes the rounds it
+    had. The option ``log`` makes the vertical axis logarithmic. With ``enlarge`` the row below has
+    the last third of the rounds of the methods that end near the best, and no other, each panel on
+    its own axis; a method that ends far above all others is not enlarged alone.
     """
     final = collect(artefact)
     shown, references = _shown_rounds(artefact, final)
     last = shown.groupby("method")["round"].max()
-    lines = _Lines(artefact.metric, strokes(values(shown, "method")), set(last.index[last == 1]))
+    options = artefact.read_options(ByRound)
+    styles = strokes(values(shown, "method"))
+    bands = options.enlarge or len(styles) <= _BANDS
+    lines = _Lines(artefact.metric, styles, set(last.index[last == 1]), bands)
     columns = values(shown, "column")
     by_dataset = {
         str(dataset): [runs[runs["column"] == column] for column in columns]
         for dataset, runs in shown.groupby("dataset", sort=False)
     }
-    options = artefact.read_options(ByRound)
     late = _enlarged_rows(by_dataset, references, lines) if options.enlarge else {}
     figure, grid = new_figure(len(by_dataset) + len(late), len(columns), panel=(3.1, 2.5))
     has_reference, rows = False, iter(grid)
@@ -96,13 +110,14 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             panel_title(figure, axes, ("\n" if across > _FEW else ", ").join(name), across)
         if dataset in late:
             row = next(rows)
-            _row(artefact, row, parts, references, lines)
+            near = [_of_those(*pair, lines) for pair in zip(parts, late[dataset], strict=True)]
+            _row(artefact, row, near, references, lines)
             for axes, found in zip(row, late[dataset], strict=True):
                 _enlarge(axes, found, lines.metric)
     _name_axes(grid, artefact.metric)
     lower = "lower panels: the last rounds of the methods that end near the best" if late else ""
     left_out = log_axis_note(shown[artefact.metric], log=options.log)
-    title(figure, artefact, final, band_note(shown), lower, left_out)
+    title(figure, artefact, final, band_note(shown, bars=not bands), lower, left_out)
     legend(figure, _handles(artefact, shown, lines, has_reference))
     return figure
 
@@ -132,6 +147,11 @@ def last_third(runs: pd.DataFrame, metric: str, near: float) -> pd.DataFrame:
     late = measured[measured["round"] >= last - max(1, last // 3)]
     ends = late.groupby(["method", "round"])[metric].mean().groupby("method").last()
     return late[late["method"].isin(ends.index[ends >= ends.max() - near])]
+
+
+def _of_those(runs: pd.DataFrame, late: _Late, lines: _Lines) -> pd.DataFrame:
+    """Return the rounds of the methods that an enlarged panel shows, or that are levels in it."""
+    return runs[runs["method"].isin({*late.rounds["method"], *lines.once})]
 
 
 def _row(
@@ -190,22 +210,31 @@ def _reference(references: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
 def _draw_lines(axes: Axes, runs: pd.DataFrame, lines: _Lines) -> None:
     """Draw the methods of a panel; those of one round as a level for the others."""
     measured = runs.dropna(subset=[lines.metric])
-    for method, (colour, marker, dash) in lines.strokes.items():
+    last = measured["round"].max()
+    for place, (method, (colour, marker, dash)) in enumerate(lines.strokes.items(), 1):
         own = measured[measured["method"] == method].groupby("round")[lines.metric]
         band = own.agg(["mean", "min", "max"])
-        if method in lines.once and len(band):
+        if band.empty:
+            continue
+        if method in lines.once:
             mean, low, high = band.iloc[0]
             axes.axhline(mean, color=colour, lw=1.4, ls="--", zorder=1)
-            axes.axhspan(low, high, color=colour, alpha=0.15, lw=0, zorder=0)
+            if lines.bands:
+                axes.axhspan(low, high, color=colour, alpha=0.15, lw=0, zorder=0)
         every = max(1, len(band) // 8)
         axes.plot(
             band.index, band["mean"], color=colour, marker=marker, ls=dash, markevery=every, ms=4.5
         )
-        axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.15, lw=0)
+        if lines.bands:
+            axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.15, lw=0)
+        elif measured["seed"].nunique() > 1:
+            _, low, high = band.iloc[-1]
+            axes.vlines(last * (1.01 + place * _BAR), low, high, color=colour, lw=2)
     # A single round has one tick; with two, they would be at fractions.
-    axes.xaxis.set_major_locator(
-        MaxNLocator(integer=True, nbins=6, steps=[1, 2, 4, 5, 10], min_n_ticks=1)
-    )
+    ticks = MaxNLocator(integer=True, nbins=6, steps=[1, 2, 4, 5, 10], min_n_ticks=1)
+    axes.xaxis.set_major_locator(ticks)
+    if not lines.bands:  # bars stand where no round is
+        axes.set_xticks([tick for tick in ticks.tick_values(0, last) if 0 < tick <= last])
 
 
 def _shade_warm_up(axes: Axes, runs: pd.DataFrame) -> None:
@@ -240,7 +269,8 @@ def _late_rounds(
     near = _NEAR * (shown.max() - shown.min())
     found = []
     for runs in parts:
-        rounds = last_third(runs, metric, near)
+        tested = runs.dropna(subset=[metric])["round"].nunique()
+        rounds = last_third(runs if tested >= _FEWEST else runs.iloc[:0], metric, near)
         level = _reference(references, runs)[metric].mean()
         beside = abs(level - rounds[metric].max()) <= near  # not where either is missing
         found.append(_Late(rounds, level if beside else None))

@@ -59,17 +59,18 @@ class _Style(NamedTuple):
 
     Attributes:
         stroke: Its look; whole for the first line of a colour, that is of a method or metric.
-        shift: How far it is moved to the right, on a logarithmic axis in its logarithm.
+        shifts: How far it is moved to the right at each of its places; on a logarithmic axis in
+            logarithms.
         log: Whether the axis is logarithmic.
     """
 
     stroke: Stroke
-    shift: float
+    shifts: Mapping[float, float]
     log: bool
 
     def moved(self, x: pd.Series) -> pd.Series:
-        """Return places moved by the line's shift."""
-        return moved(x, self.shift, log=self.log)
+        """Return places moved by the line's shifts."""
+        return moved(x, self.shifts, log=self.log)
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -115,7 +116,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     common = _common_start(names)
     label = (common or ", ".join(names)) if len(metrics) > 1 else names[0]
     grid[0, 0].set_ylabel(textwrap.fill(sentence(label), _WIDEST))
-    sideways = MOVED if any(style.shift for style in looks.values()) else ""
+    sideways = MOVED if any(any(style.shifts.values()) for style in looks.values()) else ""
     left_out = log_axis_note(placed["x"], log=options.log)
     title(figure, artefact, frame, bars_note(frame) + sideways, left_out)
     handles = _shortened(_handles(looks, len(metrics) > 1, levels), common)
@@ -141,7 +142,8 @@ def _shortened(handles: Sequence[Line2D], common: str) -> list[Line2D]:
 def _styles(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> Iterator[_Style]:
     """Yield the style of each line; where there are bars, lines are moved apart a little."""
     apart = _has_neighbours(runs)
-    shifts = line_shifts(runs["x"], len(lines), log=options.log) if apart else [0.0] * len(lines)
+    at = runs.groupby("line")["x"].unique()
+    shifts = line_shifts([at[line] if apart else [] for line in lines], log=options.log)
     looks = _looks(runs, list(dict.fromkeys(lines)), options)
     dashes: dict[str, Iterator[Dash]] = {}
     for line, shift in zip(lines, shifts, strict=True):

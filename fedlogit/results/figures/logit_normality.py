@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import scipy
@@ -20,7 +22,10 @@ __all__ = ["draw", "quantiles"]
 
 _REACH = 4.2  # standard deviations that are shown
 _SHOWN = 200  # quantiles
-_COLOURS = dict(zip(KINDS, CATEGORIES, strict=False))
+_LOOKS: dict[str, dict[str, Any]] = {
+    kind: {"color": colour, "ls": dash}
+    for kind, colour, dash in zip(KINDS, CATEGORIES, ("-", "-.", ":"), strict=False)
+}
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -59,8 +64,8 @@ def quantiles(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _quantile_plot(axes: Axes, of_kind: dict[str, np.ndarray]) -> None:
     for kind, values in of_kind.items():
-        axes.plot(*quantiles(values), color=_COLOURS[kind], lw=1.6,
-                  label=f"logit for {KINDS[kind].lower()}")  # fmt: skip
+        label = f"logit for {KINDS[kind].lower()}"
+        axes.plot(*quantiles(values), **_LOOKS[kind], lw=1.6, label=label)
     axes.axline((0, 0), slope=1, color=INK, ls="--", lw=1, label="Gaussian")
     axes.set(xlim=(-3.2, 3.2), ylim=(-_REACH, _REACH))
 
@@ -68,7 +73,7 @@ def _quantile_plot(axes: Axes, of_kind: dict[str, np.ndarray]) -> None:
 def _histogram(axes: Axes, of_kind: dict[str, np.ndarray]) -> None:
     bins = np.linspace(-_REACH, _REACH, 57).tolist()
     for kind, values in of_kind.items():
-        axes.hist(values, bins, density=True, histtype="step", color=_COLOURS[kind], lw=1.4)
+        axes.hist(values, bins, density=True, histtype="step", **_LOOKS[kind], lw=1.4)
     x = np.linspace(-_REACH, _REACH, 200)
     axes.plot(x, scipy.stats.norm.pdf(x), color=INK, ls="--", lw=1)
     axes.set(xlim=(-_REACH, _REACH))

@@ -14,7 +14,7 @@ from fedlogit.results.collect import collect
 from fedlogit.results.figures._beside import MOVED, line_shifts, moved
 from fedlogit.results.figures._legend import Stroke, legend, method_handle, strokes
 from fedlogit.results.figures._panels import (
-    BARS,
+    DIFFERENCES,
     POINTS_LOST,
     line_with_bars,
     own_axes_note,
@@ -39,17 +39,17 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     attacks = values(shown, "attack")
     styles = strokes(values(shown[shown["cannot"] == ""], "method"))
     figure, grid = new_figure(len(places), len(attacks), panel=(3.1, 2.5), share_y="row")
-    several = shown["dataset"].nunique() > 1
+    datasets = shown["dataset"].nunique()
     for row, ((dataset, partition), here) in zip(grid, places, strict=True):
         for axes, attack in zip(row, attacks, strict=True):
             _panel(axes, artefact, here[here["attack"] == attack], styles)
-            name = artefact.place_label(dataset, partition, several=several)
+            name = artefact.place_label(dataset, partition, several=datasets > 1)
             axes.set_title(f"{name}: {artefact.label(attack, options.condition).lower()}")
         row[0].set_ylabel(POINTS_LOST)
     for axes in grid[-1]:
         axes.set_xlabel("Adversaries, % of the clients")
-    # Of differences, whatever they are against.
-    bars = BARS + MOVED if shown["n"].max() > 1 else ""
+    several = shown["n"].max() > 1
+    bars = f"{DIFFERENCES}; bars: standard deviation{MOVED}" if several else ""
     title(figure, artefact, collect(artefact), bars, own_axes_note(list(grid[:, 0]), "row"))
     legend(figure, [method_handle(artefact, *item) for item in styles.items()])
     return figure
@@ -71,14 +71,15 @@ def _rows_with_adversaries(
 
 def _panel(axes: Axes, artefact: Artefact, runs: pd.DataFrame, styles: dict[str, Stroke]) -> None:
     axes.axhline(0, color=GREY, linewidth=0.8)
-    shifts = line_shifts(pd.Series([0.0, *(100 * runs["share"])]), len(styles))
-    for (method, style), shift in zip(styles.items(), shifts, strict=True):
-        own = runs[(runs["method"] == method) & (runs["cannot"] == "")].sort_values("share")
+    able = runs[runs["cannot"] == ""].sort_values("share")
+    lines = [able[able["method"] == method] for method in styles]
+    shifts = line_shifts([[0.0, *(100 * own["share"])] for own in lines])
+    for own, style, shift in zip(lines, styles.values(), shifts, strict=True):
         if own.empty:
             continue
         own = pd.concat([own.head(1).assign(share=0.0, lost=0.0, lost_std=0.0), own])
         x, y, std = (100 * own[name] for name in ("share", "lost", "lost_std"))
-        line_with_bars(axes, moved(x, shift * (x > 0)), y, std, style, zorder=2)
+        line_with_bars(axes, moved(x, shift | {0.0: 0.0}), y, std, style, zorder=2)
     if unable := values(runs[runs["cannot"] != ""], "method"):
         names = ", ".join(artefact.label(name) for name in unable)
         axes.annotate(

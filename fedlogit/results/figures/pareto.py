@@ -17,7 +17,8 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Pareto
 from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.collect import collect, competitors, summarise
-from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, place
+from fedlogit.results.figures._beside import to_the_right
+from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, place, width_of
 from fedlogit.results.figures._legend import family_look, legend, published_handle
 from fedlogit.results.figures._panels import bars_note, format_axis, title, values
 from fedlogit.results.formatting import sentence
@@ -27,11 +28,12 @@ from fedlogit.results.style import GREY, INK, wrapped_panels
 __all__ = ["draw", "frontier"]
 
 _FRONT = "Pareto front: no method needs fewer bytes and is as accurate"
-_BESIDE = 1.13  # times the payload: between points that would hide each other
-_ALIKE = 1.02  # times the payload: within this, points hide each other
 _ALONE, _BESIDE_OTHERS = (5.5, 3.2), (4.5, 3.6)  # inches that a panel's axes have, about
 _AROUND = (0.7, 0.6)  # inches for the numbers and names of its axes
+_MOVED = 0.15  # inches that points there may stand to the right of where they are
 _MARK = 0.06  # inches from the middle of a marker to its edge
+_FAR = 0.5  # of the largest payload: from there on, names need room beyond all points
+_ROOM = 0.3  # of the horizontal axis, for these names, at most
 _ON_WHITE = withStroke(linewidth=1.5, foreground="white")  # where a grid line crosses a name
 _LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
 _FEW = 2  # powers of ten on an axis; if there are fewer, more is written on it
@@ -43,8 +45,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     At scale ``paper`` the paper's points are there, too, hollow.
 
     The horizontal axis is logarithmic above the smallest payload; methods that send nothing stand
-    at its left end, at 0. Methods of one payload stand beside each other, about where it is. Bars
-    are standard deviations over seeds.
+    at its left end, at 0. A method that would hide another of about the same payload stands to its
+    right: further left it would seem to beat the frontier. Bars are standard deviations over seeds.
     """
     options = artefact.read_options(Pareto)
     if artefact.scale != JUDGED_SCALE:
@@ -60,8 +62,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         points = _points(frame[frame[by] == panel], artefact.metric, options.x)
         theirs = _published(reference, options, panel, list(points["method"]), artefact.metric)
         has_paper |= len(theirs) > 0
-        moves |= bool((points["x"] != points["payload"]).any())
-        _panel(axes, artefact, points, theirs, size)
+        moves |= _panel(axes, artefact, points, theirs, size)
         axes.set_title(artefact.label(panel))
         axes.set_xlabel(_horizontal_label(options.x))
         format_axis(axes.yaxis, artefact.metric)
@@ -69,7 +70,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_ylabel(sentence(metric_label(artefact.metric)))
     handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label=_FRONT)]
     handles += [published_handle("reported in the paper")] if has_paper else []
-    moved = "points of equal bytes moved sideways" if moves else ""
+    moved = "points that would hide each other moved to the right" if moves else ""
     title(figure, artefact, frame, bars_note(frame), moved)
     legend(figure, handles)
     return figure
@@ -104,18 +105,7 @@ def _points(runs: pd.DataFrame, metric: str, across: str) -> pd.DataFrame:
     cells = summarise(runs, ["method"], metric).dropna(subset=["mean"])
     sent = summarise(runs, ["method"], across).set_index("method")["mean"]
     cells = cells.assign(payload=_megabytes(cells["method"].map(sent), across))
-    return cells.assign(x=_beside(cells))
-
-
-def _beside(points: pd.DataFrame) -> pd.Series:
-    """Return where points stand across: those of one payload beside each other, the best last."""
-    ordered = points.sort_values(["payload", "mean"], kind="stable")
-    payload = ordered["payload"]
-    group = (payload > _ALIKE * payload.shift()).cumsum()
-    place = ordered.groupby(group).cumcount()
-    count = group.map(group.value_counts())
-    x = payload * _BESIDE ** (place - (count - 1) / 2)
-    return x.where(count > 1, payload).reindex(points.index)
+    return cells.sort_values(["payload", "mean"], ascending=[True, False], kind="stable")
 
 
 def _published(
@@ -140,9 +130,12 @@ def _panel(
     points: pd.DataFrame,
     theirs: pd.DataFrame,
     size: tuple[float, float],
-) -> None:
-    smallest = _smallest_payload(points)
-    axes.set_xscale("symlog", linthresh=smallest / 2, linscale=0.3)
+) -> bool:
+    """Draw a panel; return whether a point stands beside where it is."""
+    far = points[points["payload"] >= _FAR * points["payload"].max()]
+    names = [NEAR + width_of(artefact.label(method)) for method in far["method"]]
+    _limit(axes, points, theirs, min(_ROOM, (_MOVED + max(names)) / size[0]))
+    points = points.assign(x=_beside(axes, points, size))
     for row in theirs.to_dict("records"):
         colour, marker = family_look(row["method"])
         axes.plot(
@@ -157,19 +150,58 @@ def _panel(
         )  # fmt: skip
     best = _front(points)
     axes.step(best["payload"], best["mean"], where="post", color=INK, lw=1.1, ls="--", zorder=1)
-    axes.set_xlim(left=-smallest / 6)
-    # 0, and the powers of ten where the axis is logarithmic: smaller ones would crowd the 0.
-    exponents = np.arange(np.ceil(np.log10(smallest / 2)), np.log10(axes.get_xlim()[1]))
+    _ticks(axes, _smallest_payload(points))
+    _write_names(axes, artefact, points, size)
+    return bool((points["x"] != points["payload"]).any())
+
+
+def _limit(axes: Axes, points: pd.DataFrame, theirs: pd.DataFrame, room: float) -> None:
+    """Set scale and limits of a panel, with a share of its width as room beyond all points."""
+    least = _smallest_payload(points)
+    most = max(least, points["payload"].max(), *theirs["payload"])
+    axes.set_xscale("symlog", linthresh=least / 2, linscale=0.3)
+    axes.set_xlim(-least / 6, most)
+    axes.set_xlim(right=_places(axes, np.array([1 / (1 - room)]))[0])
+    spread = points["std"].fillna(0)
+    heights = [points["mean"] - spread, points["mean"] + spread, theirs["mean"]]
+    axes.margins(y=0.12)
+    axes.update_datalim([(least, height) for height in pd.concat(heights)])
+    axes.autoscale_view(scalex=False)
+    axes.set_ylim(axes.get_ylim())
+
+
+def _beside(axes: Axes, points: pd.DataFrame, size: tuple[float, float]) -> pd.Series:
+    """Return where points stand across: at their payloads, or as little to the right as it takes.
+
+    They come by rising payload, the best of one payload first.
+    """
+    where, low, high = _ends(axes, points["payload"], points, size)
+    moved = to_the_right(where[:, 0], where[:, 1], low[:, 1], high[:, 1])
+    x = pd.Series(_places(axes, moved / size[0]), points.index)
+    return points["payload"].where(moved == where[:, 0], x)
+
+
+def _places(axes: Axes, shares: np.ndarray) -> np.ndarray:
+    """Return what lies at shares of the width of the axes."""
+    to_share = axes.transData + axes.transAxes.inverted()
+    there = np.column_stack([shares, np.zeros_like(shares)])
+    return np.asarray(to_share.inverted().transform(there)[:, 0])
+
+
+def _ticks(axes: Axes, smallest: float) -> None:
+    """Write 0 on the horizontal axis, and the powers of ten where it is logarithmic.
+
+    Smaller ones would crowd the 0.
+    """
+    low, high = smallest / 2, axes.get_xlim()[1]
+    exponents = np.arange(np.ceil(np.log10(low)), np.log10(high))
     if len(exponents) < _FEW:  # then 1, 2 and 5 times each, as far as the axis goes
-        low, high = smallest / 2, axes.get_xlim()[1]
         decades = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high))
         between = [m * d for d in decades for m in (1, 2, 5) if low <= m * d < high]
         axes.set_xticks([0.0, *between], ["0", *(f"{x:g}" for x in between)])
     else:
         axes.set_xticks([0.0, *(10.0**exponents)])
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.margins(y=0.12)
-    _write_names(axes, artefact, points, size)
 
 
 def _write_names(
@@ -177,10 +209,6 @@ def _write_names(
 ) -> None:
     """Write each method near its point, with a line to it where it cannot stand beside it."""
     names = [artefact.label(method) for method in points["method"]]
-    least, most = _smallest_payload(points), float(points["payload"].max())
-    if most > 0:
-        axes.set_xlim(right=most * (most / least) ** 0.42)  # room for names beyond all points
-    axes.set_ylim(axes.get_ylim())
     where = _inches(axes, points["x"], points["mean"], size)
     boxes = place(where, names, list(_obstacles(axes, points, size)), size)
     for name, point, box, end in zip(names, where, boxes, anchors(where, boxes), strict=True):
@@ -206,15 +234,23 @@ def _inches(axes: Axes, x: pd.Series, y: pd.Series, size: tuple[float, float]) -
     return np.asarray(to_share.transform(np.column_stack([x, y])) * size)
 
 
+def _ends(
+    axes: Axes, x: pd.Series, points: pd.DataFrame, size: tuple[float, float]
+) -> list[np.ndarray]:
+    """Return where points at x stand, and the lower and the upper ends of their bars, in inches."""
+    spread = points["std"].fillna(0)
+    return [
+        _inches(axes, x, height, size)
+        for height in (points["mean"], points["mean"] - spread, points["mean"] + spread)
+    ]
+
+
 def _obstacles(axes: Axes, points: pd.DataFrame, size: tuple[float, float]) -> Iterator[Obstacle]:
     """Yield what a name should not lie on: markers, bars, and the frontier."""
-    spread = points["std"].fillna(0)
-    where = _inches(axes, points["x"], points["mean"], size)
-    low = _inches(axes, points["x"], points["mean"] - spread, size)
-    high = _inches(axes, points["x"], points["mean"] + spread, size)
+    where, low, high = _ends(axes, points["x"], points, size)
     for (x, y), (_, bottom), (_, top) in zip(where, low, high, strict=True):
-        yield Obstacle((x - _MARK, y - _MARK, x + _MARK, y + _MARK), 3.0)
-        yield Obstacle((x - 0.02, bottom, x + 0.02, top), 2.5)
+        yield Obstacle((x - _MARK, y - _MARK, x + _MARK, y + _MARK), 8.0)
+        yield Obstacle((x - 0.02, bottom, x + 0.02, top), 6.0)
     best = _front(points)
     steps = _inches(axes, best["payload"], best["mean"], size)
     for (x, y), (right, top) in itertools.pairwise(steps):

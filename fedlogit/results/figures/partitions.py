@@ -16,12 +16,15 @@ __all__ = ["draw"]
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per run, with totals by class above and by client on the right.
 
-    Bubbles are on one scale in all panels; mavericks and free riders are named. Nothing is trained
-    for this picture that a table does not need; the counts come from the runs' records.
+    Bubbles and totals each are on one scale in all panels; mavericks and free riders are named.
+    Nothing is trained for this picture that a table does not need; the counts come from the runs'
+    records.
     """
     panels = [
         (run.counts(), panel_name(artefact, ref), run.roles()) for ref, run in runs_of(artefact)
     ]
     figure = bubble_panels(panels)
-    title(figure, artefact, collect(artefact), "area of a bubble: number of samples")
+    note = "area of a bubble: number of samples; bars: totals"
+    scale = "each on one scale in all panels" if len(panels) > 1 else ""
+    title(figure, artefact, collect(artefact), note, scale)
     return figure

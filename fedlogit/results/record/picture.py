@@ -6,14 +6,16 @@ the same everywhere; distances, bytes and perplexities have no place on these ax
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import PercentFormatter
 
 from fedlogit.papers import Paper
 from fedlogit.papers.metric_names import is_share
@@ -33,17 +35,18 @@ class _Look(NamedTuple):
     hatch: str = ""
 
 
-# Blue is good and red is bad, which stay apart under the common colour blindnesses; markers differ.
+# Blue is good and red is bad, which stay apart under the common colour blindnesses; markers and
+# hatches differ, for print in grey.
 _LOOKS: dict[str, _Look] = {
     Verdict.REPRODUCED: _Look(PALETTE["blue"], "o"),
     Verdict.PARTLY_REPRODUCED: _Look(PALETTE["sky"], "s"),
     Verdict.INCONCLUSIVE: _Look(PALETTE["orange"], "D", hatch="////"),
     Verdict.NOT_REPRODUCED: _Look(PALETTE["vermillion"], "X"),
     Verdict.SINGLE_RUN_WITHIN: _Look(PALETTE["sky"], "o", filled=False),
-    Verdict.SINGLE_RUN_OUTSIDE: _Look(PALETTE["vermillion"], "o", filled=False),
+    Verdict.SINGLE_RUN_OUTSIDE: _Look(PALETTE["vermillion"], "X", filled=False, hatch="xxxx"),
     Unjudged.DIVERGED: _Look(PALETTE["black"], "v"),
     Unjudged.STAND_IN_DATA: _Look(PALETTE["purple"], ".", hatch="...."),
-    Unjudged.REDUCED_SCALE: _Look("#b0b0b0", "."),
+    Unjudged.REDUCED_SCALE: _Look("#b0b0b0", ".", hatch="----"),
     Unjudged.OTHER_SCALE: _Look("#7f7f7f", "."),
     Unjudged.NOT_RUN: _Look("#e6e6e6", "|"),
 }
@@ -51,7 +54,8 @@ _DECIDED = (Verdict.REPRODUCED, Verdict.PARTLY_REPRODUCED, Verdict.NOT_REPRODUCE
 _SUBTITLE = (
     "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the verdicts"
     " (a triangle: it goes on), the grey band is ±3 points, ticks at the bottom are numbers not"
-    " run. Right: all numbers, by the paper's table, and how many of them have a verdict."
+    " run. Right: all numbers, by the paper's table, and how many have a verdict. The legend counts"
+    " all, too."
 )
 _SIZE = 5.0
 _LOWEST, _HIGHEST = -0.04, 1.01  # of the left part's vertical axis
@@ -75,12 +79,16 @@ def draw_record(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> Figure:
     _bars(right, places, papers)
     found = counts(rows)
     header(figure, _title(rows), _SUBTITLE)
-    figure.legend(handles=_handles(found), loc="outside lower center", ncols=5)
+    labels, swatches = zip(*_swatches(found), strict=True)
+    figure.legend(
+        swatches, labels, loc="outside lower center", ncols=4, handlelength=3.4,
+        handler_map={tuple: HandlerTuple(ndivide=None, pad=0.3)},
+    )  # fmt: skip
     return figure
 
 
 def _title(rows: pd.DataFrame) -> str:
-    """Return what became of the numbers, those that need no training apart: they come out."""
+    """Return what became of the numbers; those that need no training, which come out, apart."""
     judged = rows[rows["verdict"].isin(VERDICTS)]
     of_training = is_trained(judged)
     found = counts(judged[of_training])
@@ -93,8 +101,11 @@ def _title(rows: pd.DataFrame) -> str:
     )
     if of_training.all():
         return text
-    right = counts(judged[~of_training])[Verdict.REPRODUCED]
-    return f"{text}, {(~of_training).sum()} counted ({right} reproduced)"
+    exact = counts(judged[~of_training])
+    return (
+        f"{text}, {(~of_training).sum()} of bytes and distances, without training"
+        f" ({exact[Verdict.REPRODUCED]} reproduced, {exact[Verdict.NOT_REPRODUCED]} not)"
+    )
 
 
 def plotted_shares(rows: pd.DataFrame) -> pd.DataFrame:
@@ -118,6 +129,8 @@ def _scatter(axes: Axes, rows: pd.DataFrame) -> None:
         axes.plot(part["published"], part["ours"], clip_on=False, **_point(look))
     ticks = [0, 0.2, 0.4, 0.6, 0.8, 1]
     axes.set(xlim=(-0.01, 1.01), ylim=(_LOWEST, _HIGHEST), xticks=ticks, yticks=ticks)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(PercentFormatter(1, decimals=0))
     axes.set(xlabel="Reported mean", ylabel="Our mean over seeds")
     axes.grid(False)
 
@@ -139,6 +152,15 @@ def _point(look: _Look) -> dict[str, Any]:
     return {
         "ls": "", "marker": look.marker, "ms": _SIZE + (look.marker == "X"), "mfc": face,
         "mec": edge, "mew": width, "color": look.colour,
+    }  # fmt: skip
+
+
+def _bar(look: _Look) -> dict[str, Any]:
+    if not look.filled:
+        return {"facecolor": "white", "edgecolor": look.colour, "hatch": look.hatch}
+    return {
+        "facecolor": look.colour, "hatch": look.hatch,
+        "edgecolor": "white" if look.hatch else look.colour,
     }  # fmt: skip
 
 
@@ -166,8 +188,7 @@ def _bars(axes: Axes, found: pd.DataFrame, papers: Mapping[str, Paper]) -> None:
         look = _LOOKS[outcome]
         axes.barh(
             places, found[outcome], 0.74, left=start, lw=0.8 if found[outcome].any() else 0,
-            color=look.colour if look.filled else "white",
-            edgecolor="white" if look.hatch else look.colour, hatch=look.hatch,
+            **_bar(look),
         )  # fmt: skip
         start = start + found[outcome]
     judged = found[list(VERDICTS)].sum(axis=1)
@@ -180,14 +201,10 @@ def _bars(axes: Axes, found: pd.DataFrame, papers: Mapping[str, Paper]) -> None:
     axes.grid(False)
 
 
-def _handles(found: Mapping[str, int]) -> list[Line2D | Patch]:
-    """Return a legend entry for each outcome that occurs, with its count."""
-    entries: list[Line2D | Patch] = []
+def _swatches(found: Mapping[str, int]) -> Iterator[tuple[str, tuple[Line2D | Patch, ...]]]:
+    """Yield a legend entry for each outcome that occurs, with its count: its point and its bar."""
     for name, number in ((name, n) for name, n in found.items() if n):
         more = ", not judged" if name in UNJUDGED and name != Unjudged.NOT_RUN else ""
-        look, label = _LOOKS[name], f"{number} {name}{more}"
-        if name == Unjudged.NOT_RUN or look.hatch:
-            entries.append(Patch(fc=look.colour, ec="white", hatch=look.hatch, lw=0, label=label))
-        else:
-            entries.append(Line2D([], [], label=label, **_point(look)))
-    return entries
+        look = _LOOKS[name]
+        point = {"marker": "|", "ls": "", "color": GREY} if look.marker == "|" else _point(look)
+        yield f"{number} {name}{more}", (Line2D([], [], **point), Patch(lw=0.8, **_bar(look)))
