@@ -62,7 +62,7 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
         raise FedlogitError(f"{artefact.name}: a table needs axes in 'rows' and in 'columns'")
     frame = collect(artefact, gaps=True)
     cells = tidy(artefact, frame)
-    texts = _cell_texts(artefact, cells)
+    texts = _texts(artefact, cells)
     grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells, texts)
     return _write(artefact, out, _with_reasons(artefact, cells), grid, caption)
 
@@ -102,7 +102,7 @@ def linked_table(artefact: Artefact, frame: pd.DataFrame, prefix: str) -> str:
     """
     cells = tidy(artefact, frame)
     places = cells.groupby("metric", sort=False).cumcount()
-    found = zip(_cell_texts(artefact, cells), places, strict=True)
+    found = zip(_texts(artefact, cells), places, strict=True)
     texts = [f"[{text}](#{prefix}{place})" for text, place in found]
     return _pipes(_grid(artefact, cells, texts))
 
@@ -183,7 +183,7 @@ def _with_reasons(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
     return both.astype(cells.dtypes[["n", "diverged"]].to_dict())
 
 
-def _cell_texts(artefact: Artefact, cells: pd.DataFrame) -> list[str]:
+def _texts(artefact: Artefact, cells: pd.DataFrame) -> list[str]:
     """Return what each cell says; of one that lacks seeds which others have, also how many it has.
 
     A single seed has no spread, which tells it, unless the metric is printed without one.
