@@ -37,6 +37,7 @@ _TEX = {c: "\\" + c for c in "&%$#_{}"} | {
     "\xa0": "~",
     **{"α": r"$\alpha$", "λ": r"$\lambda$", "μ": r"$\mu$", "ρ": r"$\rho$", "Γ": r"$\Gamma$"},
 }
+_TEX_NEEDS = "% \\usepackage{array,booktabs,longtable,multirow}\n"
 _LONGEST_FLOAT = 45  # rows on a page, beside a caption and two of headings
 _LONGEST_LINE = 24  # letters of a cell that need not wrap
 
@@ -276,9 +277,7 @@ def _pipes(grid: pd.DataFrame, right: Sequence[str] | None = None) -> str:
 def _latex(
     artefact: Artefact, grid: pd.DataFrame, caption: str, right: Sequence[str] | None
 ) -> str:
-    r"""Return the table with booktabs rules, on several pages if it is long.
-
-    It needs ``\usepackage{array,booktabs,longtable,multirow}``.
+    """Return the table with booktabs rules, on several pages if it is long.
 
     Args:
         artefact: The table.
@@ -301,7 +300,9 @@ def _latex(
         multirow_align="t",
     )
     # pandas would have the whole caption again on each page of a long table.
-    return text.replace(rf"\caption[]{{{whole}}}", rf"\caption[]{{{title} (continued)}}")
+    return _TEX_NEEDS + text.replace(
+        rf"\caption[]{{{whole}}}", rf"\caption[]{{{title} (continued)}}"
+    )
 
 
 def _column_format(grid: pd.DataFrame, right: Sequence[str] | None) -> str:

@@ -111,6 +111,7 @@ def test_what_a_caption_tells_may_be_an_axis(make_run, make_artefact, tmp_path):
 def test_latex_uses_booktabs_and_escapes(three_by_two, make_artefact, tmp_path):
     artefact = make_artefact(*three_by_two, title="A & B_1", options={"percent": True})
     text = write_table(artefact, tmp_path / "t")[2].read_text()
+    assert text.startswith(r"% \usepackage{array,booktabs,longtable,multirow}")
     assert text.count(r"\toprule") == text.count(r"\midrule") == text.count(r"\bottomrule") == 1
     assert r"\caption{A \& B\_1. A caption. Test accuracy in \%" in text
     assert r"82.00 $\pm$ 2.00" in text
