@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from numbers import Number
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
@@ -166,6 +167,15 @@ class Artefact(BaseModel):
     def label(self, value: object, axis: str = "") -> str:
         """Return how a value is printed: by the label of ``axis=value``, else that of the value."""
         return label_of(self.labels, axis, value)
+
+    def full_label(self, value: object, axis: str) -> str:
+        """Return how a value is printed where nothing else names its axis.
+
+        A number without a label of its own stands after the axis: ``Learning rate 0.01``.
+        """
+        label = self.label(value, axis)
+        bare = isinstance(value, Number) and label == label_of({}, axis, value)
+        return f"{self.label(axis)} {label}" if bare else label
 
     def place_label(self, dataset: object, partition: object, *, several: bool = True) -> str:
         """Return how a data set and a partition are printed; the latter alone if `several` are not.

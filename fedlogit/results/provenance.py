@@ -86,6 +86,10 @@ def training_seconds(runs: pd.DataFrame) -> float:
 
 
 def caption(artefact: Artefact) -> str:
-    """Return what an artefact shows and where it comes from: scale, seeds, device, stand-ins."""
+    """Return what a figure shows, where it comes from, and why it lacks what cannot be.
+
+    Where it comes from is scale, seeds, device and stand-ins.
+    """
     source = "; ".join(filter(None, [sources(provenance(artefact)), artefact.not_run]))
-    return f"{artefact.caption} {sentence(source)}.".strip()
+    unable = f"{artefact.why_cannot}." if artefact.why_cannot else ""
+    return " ".join(filter(None, [artefact.caption.strip(), f"{sentence(source)}.", unable]))

@@ -16,10 +16,18 @@ from fedlogit.papers.options import Printed
 from fedlogit.results.analyses import analyse
 from fedlogit.results.collect import collect, distinct_values, sources, summarise
 from fedlogit.results.formatting import markdown, sentence, spread, write_csv, write_text
+from fedlogit.results.metric_words import metric_sentences
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.provenance import provenance
 
-__all__ = ["cell_of_run", "linked_table", "tidy", "write_table"]
+__all__ = [
+    "cell_of_run",
+    "linked_table",
+    "table_and_caption",
+    "table_caption",
+    "tidy",
+    "write_table",
+]
 
 _TEX = {c: "\\" + c for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
@@ -63,8 +71,8 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
         raise FedlogitError(f"{artefact.name}: a table needs axes in 'rows' and in 'columns'")
     frame = collect(artefact, gaps=True)
     cells = tidy(artefact, frame)
-    texts = _texts(artefact, cells)
-    grid, caption = _grid(artefact, cells, texts), _caption(artefact, frame, cells, texts)
+    grid = _grid(artefact, cells, _texts(artefact, cells))
+    caption = table_caption(artefact, frame)
     return _write(artefact, out, _with_reasons(artefact, cells), grid, caption)
 
 
@@ -91,6 +99,14 @@ def _write(
         write_text(out.with_name(f"{out.name}.md"), text),
         write_text(out.with_name(f"{out.name}.tex"), _latex(artefact, grid, caption, right)),
     ]
+
+
+def table_and_caption(text: str) -> tuple[str, str]:
+    """Return the table, in Markdown, and the caption of a text that `write_table` wrote."""
+    lines = text.splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    end = max((place for place, line in enumerate(lines) if line.startswith("|")), default=0)
+    return "\n".join(table), "\n".join(lines[end + 1 :]).strip()
 
 
 def linked_table(artefact: Artefact, frame: pd.DataFrame, prefix: str) -> str:
@@ -149,7 +165,8 @@ def _grid(artefact: Artefact, cells: pd.DataFrame, text: Sequence[str]) -> pd.Da
     rows, columns = list(artefact.rows or ()), list(artefact.columns or ())
     texts = _with_reasons(artefact, cells.assign(text=text)).fillna({"text": "n/a"})
     for axis in [*rows, *columns]:
-        printed = partial(artefact.label, axis=axis)
+        # A column's head is its value alone; that of rows names their axis.
+        printed = partial(artefact.full_label if axis in columns else artefact.label, axis=axis)
         found = list(texts[axis].drop_duplicates())
         if artefact.cannot and axis != "metric":
             found = [*dict.fromkeys([*artefact.in_order(axis), *found])]
@@ -207,10 +224,15 @@ def _texts(artefact: Artefact, cells: pd.DataFrame) -> list[str]:
     return texts
 
 
-def _caption(
-    artefact: Artefact, frame: pd.DataFrame, cells: pd.DataFrame, texts: Sequence[str]
-) -> str:
-    """Return the caption: what is shown, how it was summarised, and where it comes from."""
+def table_caption(artefact: Artefact, frame: pd.DataFrame) -> str:
+    """Return a caption: what is shown, how it was summarised, and where it comes from.
+
+    Args:
+        artefact: A table without `analysis`.
+        frame: Its runs, as from `collect`.
+    """
+    cells = tidy(artefact, frame)
+    texts = _texts(artefact, cells)
     shares = [is_share(metric) for metric in artefact.shown]
     percent = artefact.read_options(Printed).percent
     mean = "mean ± standard deviation" if any("±" in text for text in texts) else "mean"
@@ -220,7 +242,7 @@ def _caption(
         shown = [f"{sentence(metric_label(artefact.shown[0]))}{unit}, {over}"]
     else:
         unit = "" if not percent or not any(shares) else "in %" if all(shares) else "shares in %"
-        shown = [*_metric_sentences(artefact), sentence(", ".join(filter(None, (over, unit))))]
+        shown = [*metric_sentences(artefact), sentence(", ".join(filter(None, (over, unit))))]
     parts = [artefact.caption.strip().rstrip("."), *shown, *_seed_sentences(cells, texts)]
     parts += _dataset_sentences(artefact, frame)
     parts += [sentence(sources(frame)), sentence(artefact.not_run), artefact.why_cannot]
@@ -236,18 +258,6 @@ def _seed_sentences(cells: pd.DataFrame, texts: Sequence[str]) -> list[str]:
     single = (cells["n"] == 1) & ~cells["metric"].map(is_counted)
     told = ["Numbers without ± are of one seed"] if single.any() and cells["n"].max() > 1 else []
     return [*told, *(["n: seeds, where fewer"] if any("(n = " in text for text in texts) else [])]
-
-
-def _metric_sentences(artefact: Artefact) -> list[str]:
-    """Return in words what several metrics are, less those whose heading says as much."""
-    words: dict[str, str] = {}
-    for metric in artefact.shown:
-        # One at several rounds is named once: rows or columns have the rounds.
-        bare, at, _ = metric.partition("@")
-        heading, label = artefact.label(metric, "metric"), metric_label(bare)
-        if heading.lower() != label.lower():
-            words.setdefault(bare, label if at else f"{heading}: {label}")
-    return [sentence("; ".join(words.values()))] if words else []
 
 
 def _dataset_sentences(artefact: Artefact, frame: pd.DataFrame) -> list[str]:

@@ -16,7 +16,7 @@ import pytest
 from markupsafe import Markup
 
 from fedlogit.results.formatting import markdown
-from fedlogit.results.pages.chapter import breakable, shell, to_html
+from fedlogit.results.pages.chapter import breakable, scrolled, settings_below, shell, to_html
 from fedlogit.results.verdicts.comparison_table import RIGHT
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -225,8 +225,8 @@ def test_no_number_of_the_report_lies_behind_a_verdict(page, tmp_path, width, sc
         "90 % interval": "-0.0559 to +0.0605",
         "Verdict": "partly reproduced",
     }
-    table = to_html(markdown(pd.DataFrame([row]), right=RIGHT))
-    compared = Markup('<div class="scroll compared">{}</div>').format(breakable(table))
+    table = to_html(markdown(settings_below(pd.DataFrame([row])), right=RIGHT))
+    compared = scrolled(breakable(table), "compared")
     path = tmp_path / "report.html"
     path.write_text(shell("Results", Markup(""), [compared]))
     page.emulate_media(color_scheme=scheme)

@@ -144,9 +144,26 @@ def test_of_many_that_may_be_the_best_the_answer_names_two(study, tmp_path):
     artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.502, local=0.1)
     text = write_table(artefact, tmp_path / "answer")[1]
     row = cells(text)
-    assert row["up to 10 MB, or more: use"] == "fedavg 52.4, Average 52.3 or another, 52.2"
+    assert row["up to 10 MB, or more: use"] == "fedavg 52.4; Average 52.3; or another, 52.2"
     assert "Bold: " not in text.read_text()  # as no cell is
     assert "the two with the highest means, the number of others" in text.read_text()
+
+
+def test_names_with_commas_are_told_apart(study, tmp_path):
+    labels = {"uwa": "UWA, EM-fitted", "average": "Average, plain"}
+    artefact = study("answer", 5, uwa=0.5, average=0.501, fedavg=0.502)
+    row = cells(write_table(artefact.model_copy(update={"labels": labels}), tmp_path / "a")[1])
+    assert row["up to 10 MB, or more: use"].startswith("fedavg 52.4; Average, plain 52.3; or ")
+
+
+def test_methods_that_diverged_are_named_as_in_the_table(make_run, make_artefact):
+    runs = [make_run(0.5 + s / 100, method=m, seed=s) for m in ("uwa", "average") for s in (0, 1)]
+    runs += [make_run(method=m, seed=2, status="diverged") for m in ("uwa", "average")]
+    labels = {"uwa": "UWA, EM-fitted"}
+    found = analyse(make_artefact(*runs, analysis="answer", labels=labels, **NO_AXES))
+    assert (
+        "Seeds at which a method diverged are left out: UWA, EM-fitted; average" in found.sentences
+    )
 
 
 def test_methods_with_labelled_samples_have_a_column_of_their_own(study, tmp_path):

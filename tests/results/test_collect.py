@@ -318,3 +318,9 @@ def test_a_data_set_of_which_runs_have_two_notes_is_told_with_both(make_run, mak
 def test_a_caption_says_what_is_not_drawn(make_run, make_artefact):
     artefact = make_artefact(make_run(), left_out={"mnist": (1, 2)})
     assert caption(artefact).endswith("; engine: loop; not run: mnist (1 of 2 runs).")
+
+
+def test_the_caption_of_a_figure_says_why_something_is_not_applicable(make_run, make_artefact):
+    unable = {"before": 1, "axes": {"method": "uwa"}, "why": "has a reason"}
+    said = " Not applicable (n/a): UWA (has a reason)."
+    assert caption(make_artefact(make_run(), cannot=[unable])).endswith(f"engine: loop.{said}")

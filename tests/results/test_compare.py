@@ -14,7 +14,11 @@ from fedlogit.errors import DataError
 from fedlogit.files import read_json, write_json
 from fedlogit.papers import expand, load_paper
 from fedlogit.results.dvc_metrics import numbers
-from fedlogit.results.verdicts.comparison_table import comparison_markdown, comparison_table
+from fedlogit.results.verdicts.comparison_table import (
+    comparison_markdown,
+    comparison_table,
+    tables_in_percent,
+)
 from fedlogit.results.verdicts.published import read_reference
 from fedlogit.results.verdicts.rules import VERDICT_RULE
 
@@ -275,6 +279,39 @@ def test_a_row_of_several_runs_shows_its_interval(make_run, make_artefact, refer
     # .01 ± .00477, as above
     assert shown["90 % interval"] == "+0.0052 to +0.0148"
     assert (shown["n"], shown["Verdict"]) == ("3", "partly reproduced")
+
+
+def test_shares_are_in_per_cent_where_the_table_prints_them_so(make_run, make_artefact, reference):
+    runs = [make_run(a, seed=i) for i, a in enumerate([0.818, 0.820, 0.822])]
+    artefact = make_artefact(*runs, options={"percent": True})
+    share = "table1,mnist,k_classes(2),average,accuracy,0.81,0.02,3"
+    rows = compare([artefact], reference(share, head=f"{HEAD},n"))
+    text = comparison_markdown(rows, [artefact])
+    assert "| 81.00 ± 2.00 % | 82.00 ± 0.20 % |" in text
+    assert "+1.00 |" in text
+    assert "Differences of numbers in %, and their intervals, are in percentage points." in text
+    plain = comparison_markdown(rows, [make_artefact(*runs)])
+    assert "| 0.8100 ± 0.0200 | 0.8200 ± 0.0020 |" in plain
+    assert "percentage points" not in plain
+    count = "table1,mnist,k_classes(2),average,bytes_up,100,,"
+    counted = compare([artefact], reference(count, head=f"{HEAD},n"))
+    assert "%" not in comparison_table(counted, {}, percent={"table1"}).iloc[0]["Ours"]
+
+
+def test_a_table_that_stands_for_another_decides_how_its_numbers_are_printed(
+    make_run, make_artefact
+):
+    standing = make_artefact(
+        make_run(), id="other", options={"percent": True}, stands_for={"table": "table9"}
+    )
+    assert tables_in_percent([standing, make_artefact(make_run())]) == {"table9"}
+
+
+@pytest.mark.parametrize("ours", [0.81, 0.81 - 1e-9, 0.81 + 1e-9])
+def test_a_difference_that_is_printed_as_zero_has_no_sign(make_run, make_artefact, reference, ours):
+    line = "table1,mnist,k_classes(2),average,accuracy,0.81,"
+    rows = compare([make_artefact(make_run(ours))], reference(line))
+    assert comparison_table(rows, {}).iloc[0]["Difference"] == "0.0000"
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,25 @@ from __future__ import annotations
 
 import re
 
+import pandas as pd
 import pytest
 from markupsafe import Markup
 from support.refusals import refused
 
 from fedlogit.errors import DataError
 from fedlogit.results.collect import collect
-from fedlogit.results.pages.chapter import breakable, shell, to_html, write_page
+from fedlogit.results.formatting import markdown
+from fedlogit.results.pages.chapter import (
+    breakable,
+    scrolled,
+    settings_below,
+    shell,
+    to_html,
+    write_page,
+)
 from fedlogit.results.pages.report import find_pages, write_report
+from fedlogit.results.pages.run_lists import run_anchor, runs_by_cell
+from fedlogit.results.pages.templating import render
 from fedlogit.results.record.counts import OUTCOMES
 from fedlogit.results.summary import write_summary
 from fedlogit.results.tables import cell_of_run
@@ -44,20 +55,25 @@ def page(tmp_path, make_run, make_artefact):
     return write
 
 
-def runs_at(page: str, anchor: str) -> str:
-    """Return the row of runs that an anchor stands in."""
-    (row,) = (row for row in re.findall(r"<tr>.*?</tr>", page) if f'id="{anchor}"' in row)
-    return row
+def runs_at(page: str, anchor: str) -> list[str]:
+    """Return the rows of the runs that the cell with an anchor leads to."""
+    (cell,) = re.findall(rf'<li id="{anchor}">(.*?)</li>', page)
+    return [
+        re.search(rf'<tr id="{run}">(.*?)</tr>', page)[1]
+        for run in re.findall(r'<a href="#([^"]+)">', cell)
+    ]
 
 
-def test_each_number_leads_to_the_first_of_its_runs(page):
+def test_each_number_leads_to_its_runs(page):
     made, text = page()
     frame = collect(made)
     found = NUMBER.findall(text)
     assert sorted({number for _, number in found}) == ["0.6000", "0.9000"]
     for anchor, number in found:
-        first = frame[frame["accuracy"] == float(number)].iloc[0]
-        assert first["dir"] in runs_at(text, anchor)
+        runs = frame[frame["accuracy"] == float(number)]
+        rows = runs_at(text, anchor)
+        assert len(runs) == len(rows) == 2
+        assert all(run in row for run, row in zip(runs["dir"], rows, strict=True))
 
 
 def test_tables_that_nobody_ran_are_left_out_of_the_page(page, tmp_path, make_artefact):
@@ -126,13 +142,31 @@ def test_of_the_pages_of_a_study_that_at_the_papers_scale_comes_first(tmp_path):
     assert found == ["a/paper", "a/extended", "a/quick", "b/extended"]
 
 
-def test_runs_that_two_tables_show_are_counted_once(page, tmp_path, make_artefact):
+def test_runs_that_two_tables_show_are_counted_and_listed_once(page, tmp_path, make_artefact):
     made, text = page()
     again = make_artefact(*made.runs, id="table2", title="Table 2", scale="quick")
     both = write_page([made, again], tmp_path, tmp_path / "both.html").read_text()
     assert '<li data-fact="runs"><b>Runs</b>4</li>' in text
     assert '<li data-fact="runs"><b>Runs</b>4</li>' in both
     assert 'id="who_to_trust-quick-table2"' in both
+    assert all(both.count(f"<code>{run.dir}</code>") == 1 for run in made.runs)
+    for table in ("table1", "table2"):
+        assert runs_at(both, f"who_to_trust-quick-{table}-0") == runs_at(
+            text, "who_to_trust-quick-table1-0"
+        )
+
+
+def test_many_versions_of_the_code_are_shown_when_one_asks(page):
+    versions = "<summary>3 versions</summary>0.1.0+a, 0.1.0+b, 0.1.0+c</details>"
+    assert "<b>Code</b>0.1.0+abc</li>" in page()[1]
+    facts = {"numbers": "none published", "compared": "", "claims": "", "evidence": ""}
+    assert versions in render(
+        "chapter.html",
+        **facts,
+        **{"name": "a", "paper": "a", "label": "a", "title": "a", "scale": "paper"},
+        **{"reduced": False, "parts": [], "runs": [], "hours": "", "devices": ""},
+        versions=["0.1.0+a", "0.1.0+b", "0.1.0+c"],
+    )
 
 
 def test_the_picture_of_the_record_opens_the_report_where_there_is_one(page, tmp_path):
@@ -226,6 +260,42 @@ def test_the_dark_page_is_dark_and_its_pictures_are_on_white():
     assert re.search(r"\nimg \{[^}]*background: #fff", page)
 
 
+def test_settings_stand_below_the_method_and_not_in_columns_that_are_nearly_empty():
+    columns = ["Method", "Setting", "Setting of ours", "Ours"]
+    rows = [
+        ["A", "", "", "1"],
+        ["B", "lr=1", "", "2"],
+        ["C", "lr=1", "lr=2", "3"],
+        ["D", "", "lr=2", "4"],
+    ]
+    table = settings_below(pd.DataFrame(rows, columns=columns))
+    assert list(table) == ["Method", "Ours"]
+    assert list(table["Method"]) == ["A", "B *lr=1*", "C *lr=1; ours: lr=2*", "D *ours: lr=2*"]
+    html = to_html(markdown(table[2:3].assign(Method="C *of=tally_train(some_key=8)*")))
+    assert "<em>of=<wbr>tally_<wbr>train(<wbr>some_<wbr>key=<wbr>8)</em></td>" in breakable(html)
+    bare = table[["Method", "Ours"]]
+    assert settings_below(bare).equals(bare)
+
+
+def test_tables_scroll_beside_their_last_head_and_prose_does_not():
+    text = "Before.\n\n| A | B | N |\n|---|:--|--:|\n| a | b | 1 |\n\nAfter."
+    html = scrolled(to_html(text), "compared")
+    assert re.search(r'<p>Before.</p>\s*<div class="scroll compared heads2"><table>', html)
+    assert re.search(r"</table></div>\s*<p>After.</p>", html)
+    prose = to_html("| Claim | Result |\n|---|---|\n| a | holds |")
+    assert '<div class="scroll heads1"><table>' in scrolled(prose)
+
+
+def test_the_page_scrolls_its_claims_and_tables_alone(page):
+    _, text = page()
+    assert '<div class="scroll compared heads' in text
+    assert re.search(
+        r'<h4 id="who_to_trust-quick-table1">.*?</h4>\s*<div class="scroll heads2">', text
+    )
+    for scrolling in re.findall(r'<div class="scroll.*?</div>', text, re.DOTALL):
+        assert "<p>" not in scrolling
+
+
 def test_long_settings_of_a_comparison_may_be_broken():
     head = "| Setting | Ours |\n|---|---|\n"
     long = "| method=tally_train(some_key=8) | [0.1](#a_b_c_d_e_f_g_h_i) |\n"
@@ -233,3 +303,18 @@ def test_long_settings_of_a_comparison_may_be_broken():
     assert "<td>method=<wbr>tally_<wbr>train(<wbr>some_<wbr>key=<wbr>8)</td>" in html
     assert '<a href="#a_b_c_d_e_f_g_h_i">' in html
     assert "<td>(k_classes=1)</td>" in html  # short enough
+
+
+def test_the_runs_of_a_cell_are_named_by_what_differs(make_run, make_artefact):
+    sizes = [(10, 0), (10, 1), (2000, 0)]
+    runs = [make_run(seed=seed, public={"size": size}) for size, seed in sizes]
+    labels = {"public.size": "Samples"}
+    figure = make_artefact(*runs, rows=None, columns=None, labels=labels)
+    cells = runs_by_cell(figure, [0, 0, 1], "c")
+    assert [(cell.place, [run.seed for run in cell.runs]) for cell in cells] == [
+        ("Samples 10", [0, 1]),
+        ("Samples 2,000", [0]),
+    ]
+    assert cells[0].runs[0].anchor == run_anchor("c", runs[0].digest)
+    table = make_artefact(*runs)  # whose rows and columns have one value each
+    assert runs_by_cell(table, [0, 0, 0], "c")[0].place == "Average"

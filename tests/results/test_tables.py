@@ -8,6 +8,7 @@ from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.collect import collect
+from fedlogit.results.metric_words import metric_sentences
 from fedlogit.results.tables import write_table
 
 
@@ -225,6 +226,18 @@ def test_of_several_metrics_only_shares_are_in_per_cent(
     assert said in text
 
 
+def test_a_number_as_the_head_of_a_column_has_its_axis_before_it(make_run, make_artefact, tmp_path):
+    runs = [make_run(public={"size": size}) for size in (10, 2000, 30)]
+    labels = {"public.size": "Samples", "public.size=30": "thirty"}
+    across = make_artefact(*runs, columns=["public.size"], labels=labels)
+    head = write_table(across, tmp_path / "t")[1].read_text().splitlines()[2]
+    assert re.findall(r"[^| ][^|]*[^| ]", head)[2:] == ["Samples 10", "Samples 2,000", "thirty"]
+    down = make_artefact(*runs, rows=["public.size"], columns=["method"], labels=labels)
+    text = write_table(down, tmp_path / "t")[1].read_text()
+    assert "| Samples   |" in text
+    assert "| 2,000     |" in text
+
+
 def test_rows_keep_the_order_of_the_artefact(make_run, make_artefact, tmp_path):
     runs = [make_run(method=method) for method in ("uwa", "average", "meta_model")]
     text = write_table(make_artefact(*runs), tmp_path / "t")[1].read_text()
@@ -268,3 +281,42 @@ def test_a_head_is_left_out_only_below_all_that_is_left_of_it(make_run, make_art
     assert heads[0][:2] == ["mnist", "2 classes"]
     assert heads[1][:2] == ["", ""]
     assert heads[2][:2] == ["fashion_mnist", "2 classes"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ({"fpr": "FPR", "auroc": "AUROC"}, ["FPR: false-positive rate"]),
+        (
+            {"jsd@1": "JSD, Q of round 1", "jsd": "JSD, CELM", "jsd_mean": "JSD, mean Q"},
+            ["JSD: Jensen-Shannon distance"],
+        ),
+        (
+            {"jsd": "JSD, CELM", "emd": "EMD, CELM"},
+            ["JSD: Jensen-Shannon distance; EMD: earth mover's distance"],
+        ),
+        ({"hellinger": "Hellinger, CELM", "hellinger_mean": "Hellinger, mean Q"}, []),
+        ({"accuracy": "Test accuracy [%]", "balanced_accuracy": "Balanced accuracy"}, []),
+        (
+            {"oracle_accuracy": "Oracle accuracy", "accuracy": "Single model"},
+            ["Oracle accuracy: at least one client is right; Single model: test accuracy"],
+        ),
+        ({"bytes_up": "Sent [bytes]"}, ["Sent: bytes sent per client per round"]),
+        ({"accuracy@1": "First", "accuracy@2": "Second"}, ["Test accuracy"]),
+        (
+            {
+                "theory_variance_hard": "Gradient variance, votes",
+                "theory_variance_soft": "Gradient variance, softmax",
+            },
+            [
+                "Gradient variance, votes: gradient variance with votes as target; Gradient"
+                " variance, softmax: gradient variance with the mean softmax as target"
+            ],
+        ),
+    ],
+)
+def test_headings_are_put_in_other_words_once_and_only_where_that_says_more(
+    make_run, make_artefact, labels, said
+):
+    artefact = make_artefact(make_run(), columns=["metric"], metrics=[*labels], labels=labels)
+    assert metric_sentences(artefact) == said

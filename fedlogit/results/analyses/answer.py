@@ -120,7 +120,7 @@ def _advice(artefact: Artefact, found: pd.DataFrame) -> str:
         return " or ".join(named)
     more, least = len(named) - _NAMED, _score(artefact, left["mean"].min())
     others = f"another, {least}" if more == 1 else f"{more} more, down to {least}"
-    return f"{', '.join(named[:_NAMED])} or {others}"
+    return f"{'; '.join(named[:_NAMED])}; or {others}"  # names may have commas
 
 
 def _score(artefact: Artefact, mean: float) -> str:
@@ -154,9 +154,9 @@ def _caption_sentences(
             "With so few seeds only clearly worse methods are excluded; methods named together need"
             " not be equally good"
         )
-    lost = sorted(set(frame.loc[frame["diverged"], "method"]))
+    lost = sorted(set(frame.loc[frame["diverged"], "method"].map(artefact.label)))
     if lost:
-        sentences.append(f"Seeds at which a method diverged are left out: {', '.join(lost)}")
+        sentences.append(f"Seeds at which a method diverged are left out: {'; '.join(lost)}")
     name = f"results/tables/{artefact.paper}/{artefact.scale}/{artefact.id}.csv"
     level = _per_cent(INTERVAL)
     sentences.append(f"Every difference, with its interval ({level}, uncorrected) and p: `{name}`")

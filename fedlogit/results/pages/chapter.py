@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,20 +18,32 @@ from fedlogit.files import read_text
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, distinct_values
 from fedlogit.results.formatting import markdown, write_text
+from fedlogit.results.pages.captions import Place, alt_text, caption_html
 from fedlogit.results.pages.commands import command
+from fedlogit.results.pages.run_lists import run_anchor, runs_by_cell
 from fedlogit.results.pages.summary_text import below_heading, claims_and_evidence
 from fedlogit.results.pages.templating import render
 from fedlogit.results.provenance import caption, provenance, training_seconds
 from fedlogit.results.record.counts import OUTCOMES
-from fedlogit.results.tables import cell_of_run, linked_table
+from fedlogit.results.tables import (
+    cell_of_run,
+    linked_table,
+    table_and_caption,
+    table_caption,
+)
 from fedlogit.results.verdicts.compare import read_comparison
-from fedlogit.results.verdicts.comparison_table import RIGHT, comparison_table, labels_of_numbers
+from fedlogit.results.verdicts.comparison_table import (
+    RIGHT,
+    comparison_table,
+    labels_of_numbers,
+    tables_in_percent,
+)
 from fedlogit.results.verdicts.counterparts import counterpart, tables_standing_for
 from fedlogit.results.verdicts.number_rows import ComparedNumber, compared_numbers
 from fedlogit.results.verdicts.rules import CLAIM_RESULTS, ClaimResult, Unjudged, Verdict
 from fedlogit.runs.paths import ResultsLayout
 
-__all__ = ["breakable", "embedded", "shell", "to_html", "write_page"]
+__all__ = ["breakable", "embedded", "scrolled", "settings_below", "shell", "to_html", "write_page"]
 
 _LOOK: dict[str, str] = {
     Verdict.REPRODUCED: "good",
@@ -41,7 +53,9 @@ _LOOK: dict[str, str] = {
 }
 _RESULTS = "|".join(map(re.escape, {*OUTCOMES, *CLAIM_RESULTS}))
 _VERDICT = re.compile(f">((?:{_RESULTS})(?:(?<=>undecided), [^<]+)?)</td>")  # with the reason
-_CELL_WITH_LONG_WORD = re.compile(r"(?<=>)[^<>]*[^<>\s]{17}[^<>]*(?=</td>)")
+_CELL_WITH_LONG_WORD = re.compile(r"(?<=>)[^<>]*[^<>\s]{17}[^<>]*(?=</(?:em></)?td>)")
+_TABLE = re.compile("<table>.*?</table>", re.DOTALL)
+_HEAD = re.compile("<th(?: [^>]*)?>")
 _HEADING = re.compile(r'<h([234]) id="([^"]+)"[^>]*>(.*?)</h')
 
 
@@ -82,7 +96,9 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
     """Return all that there is of a paper at a scale."""
     first = artefacts[0]
     name = f"{first.paper}-{first.scale}"
-    parts = [_artefact_part(a, results, f"{name}-{a.id}") for a in artefacts if a.runs]
+    shown = [artefact for artefact in artefacts if artefact.runs]
+    places = {a.id: Place(f"{name}-{a.id}", a.title) for a in shown}
+    parts = [_artefact_part(artefact, results, name, places) for artefact in shown]
     if not parts:
         raise DataError(f"no table or figure of {first.paper} at scale {first.scale} has runs")
     runs = pd.concat([part["runs"] for part in parts]).drop_duplicates("digest")
@@ -98,38 +114,51 @@ def _chapter(artefacts: Sequence[Artefact], results: Path) -> Markup:
         reduced=first.reduced,
         parts=parts,
         compared=_linked_comparison(summary, artefacts),
-        claims=to_html(claims),
+        claims=scrolled(to_html(claims)),
         evidence=to_html(evidence),
         numbers=_count_with_runs(summary / "compare.csv"),
-        runs=len(runs),
+        runs=[row | {"anchor": run_anchor(name, row["digest"])} for row in runs.to_dict("records")],
         hours=_hours(runs),
         devices=distinct_values(runs["device"], ", "),
-        versions=distinct_values(runs["code_version"], ", "),
+        versions=sorted(set(runs["code_version"])),
     )
     return Markup(text)  # noqa: S704 - the template escapes
 
 
-def _artefact_part(artefact: Artefact, results: Path, name: str) -> dict[str, Any]:
-    """Return what the template shows of one table or figure; `name` begins its anchors."""
+def _artefact_part(
+    artefact: Artefact, results: Path, chapter: str, places: Mapping[str, Place]
+) -> dict[str, Any]:
+    """Return what the template shows of one table or figure.
+
+    Args:
+        artefact: The table or figure.
+        results: The folder with ``tables`` and ``figures``.
+        chapter: What the anchors of its chapter begin with.
+        places: All tables and figures of the chapter.
+    """
+    name = places[artefact.id].anchor
     file = partial(
         ResultsLayout(results).artefact,
         *(artefact.kind, artefact.paper, artefact.scale, artefact.id),
     )
     runs = provenance(artefact)
     if artefact.kind == "table" and artefact.analysis:
-        body, anchors = to_html(_pipes_of(file("md"))), {}
+        table, about = table_and_caption(read_text(file("md")))
+        body, cells = scrolled(to_html(table)), _cells_by_axes(artefact)
     elif artefact.kind == "table":
         frame = collect(artefact, gaps=True)
-        body = to_html(linked_table(artefact, frame, f"{name}-"))
-        anchors = _anchors(artefact, frame)
+        body = scrolled(to_html(linked_table(artefact, frame, f"{name}-")))
+        cells, about = list(cell_of_run(artefact, frame)), table_caption(artefact, frame)
     else:
-        body, anchors = embedded(file("png"), artefact.title), {}
-    rows = [row | {"cells": anchors.get(row["digest"], [])} for row in runs.to_dict("records")]
+        about = caption(artefact)
+        picture = embedded(file("png"), alt_text(artefact))
+        body = Markup('<div class="scroll">{}</div>').format(picture)
+        cells = _cells_by_axes(artefact)
     return {
         "name": name,
         "kind": artefact.kind,
         "title": artefact.title,
-        "caption": caption(artefact),
+        "caption": caption_html(about, places),
         "body": body,
         "command": command(
             artefact.paper,
@@ -138,7 +167,7 @@ def _artefact_part(artefact: Artefact, results: Path, name: str) -> dict[str, An
             drawn=False,
         ),
         "runs": runs,
-        "rows": rows,
+        "cells": runs_by_cell(artefact, cells, chapter),
         "hours": _hours(runs),
     }
 
@@ -151,10 +180,10 @@ def _count_with_runs(path: Path) -> str:
     return f"{(rows['verdict'] != Unjudged.NOT_RUN).sum()} of {len(rows)}"
 
 
-def _anchors(artefact: Artefact, frame: pd.DataFrame) -> dict[str, list[int]]:
-    """Return, for the digest of each run that a cell of the table begins with, these cells."""
-    numbered = frame.assign(cell=cell_of_run(artefact, frame)).drop_duplicates("cell")
-    return {str(digest): list(part) for digest, part in numbered.groupby("digest")["cell"]}
+def _cells_by_axes(artefact: Artefact) -> list[int]:
+    """Return the number of the cell of each run, where a cell is a place on all axes."""
+    places = {cell: i for i, cell in enumerate(dict.fromkeys(ref.cell for ref in artefact.runs))}
+    return [places[ref.cell] for ref in artefact.runs]
 
 
 def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
@@ -169,7 +198,8 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
     text = below_heading(summary / "compare.md")
     rows = read_comparison(summary / "compare.csv")
     rows = rows[rows["verdict"] != Unjudged.NOT_RUN]
-    table = comparison_table(rows, labels_of_numbers(artefacts))
+    percent = tables_in_percent(artefacts)
+    table = settings_below(comparison_table(rows, labels_of_numbers(artefacts), percent=percent))
     if table.empty:
         return to_html(text)
     tables = {artefact.id: artefact for artefact in artefacts if artefact.kind == "table"}
@@ -182,7 +212,42 @@ def _linked_comparison(summary: Path, artefacts: Sequence[Artefact]) -> Markup:
         for number, row in zip(table["Ours"], compared_numbers(rows), strict=True)
     ]
     rest = "\n".join(line for line in text.splitlines() if not line.startswith("|"))
-    return breakable(to_html(f"{markdown(table, right=RIGHT)}\n\n{rest}"))
+    return scrolled(breakable(to_html(f"{markdown(table, right=RIGHT)}\n\n{rest}")), "compared")
+
+
+def settings_below(table: pd.DataFrame) -> pd.DataFrame:
+    """Return a comparison whose settings, which few numbers have, stand with the method.
+
+    They are emphasised, which the page shows as a line of its own.
+    """
+    columns = {"Setting": "{}", "Setting of ours": "ours: {}"}
+    present = {name: form for name, form in columns.items() if name in table}
+    settings = [
+        "; ".join(form.format(row[name]) for name, form in present.items() if row[name])
+        for row in table.to_dict("records")
+    ]
+    methods = zip(table["Method"], settings, strict=True)
+    below = [f"{method} *{setting}*" if setting else method for method, setting in methods]
+    return table.assign(Method=below).drop(columns=[*present])
+
+
+def scrolled(html: Markup, name: str = "") -> Markup:
+    """Return text whose tables can be scrolled, while the last column before numbers stays.
+
+    Of a table whose numbers are not aligned at the right, it is the first.
+
+    Args:
+        html: As from `to_html`.
+        name: One more class of the tables.
+    """
+
+    def wrapped(table: re.Match[str]) -> str:
+        heads = _HEAD.findall(table[0])
+        right = [place for place, head in enumerate(heads) if "right" in head]
+        classes = f"scroll {name} heads{max(1, right[0]) if right else 1}"
+        return f'<div class="{" ".join(classes.split())}">{table[0]}</div>'
+
+    return Markup(_TABLE.sub(wrapped, html))  # noqa: S704 - only a division is added
 
 
 def breakable(html: Markup) -> Markup:
@@ -215,8 +280,8 @@ def _hours(runs: pd.DataFrame) -> str:
     return f"{seconds / 3600:.1f} h" if seconds >= 3600 else f"{seconds / 60:.1f} min"
 
 
-def embedded(path: Path, title: str) -> Markup:
-    """Return a picture as an image that is part of the page.
+def embedded(path: Path, alt: str) -> Markup:
+    """Return a picture as an image that is part of the page, with what it shows in words.
 
     Raises:
         DataError: if it is missing.
@@ -224,13 +289,8 @@ def embedded(path: Path, title: str) -> Markup:
     with reading(path):
         data = base64.b64encode(path.read_bytes()).decode()
     return Markup('<img alt="{}" decoding="async" src="data:image/png;base64,{}">').format(
-        title, data
+        alt, data
     )
-
-
-def _pipes_of(path: Path) -> str:
-    """Return the table in a file of Markdown, without its title and caption."""
-    return "\n".join(line for line in read_text(path).splitlines() if line.startswith("|"))
 
 
 def to_html(text: str) -> Markup:
