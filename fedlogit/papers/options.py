@@ -87,7 +87,7 @@ class Lost(KindOptions):
     Attributes:
         condition: The axis of the conditions.
         against: The label of the condition that the others are compared with.
-        gained: Draw points gained in place of points lost.
+        gained: Show points gained in place of points lost.
     """
 
     axes = ("condition",)

@@ -27,6 +27,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from fedlogit.files import write_atomic
+from fedlogit.results.method_order import family, in_order
 
 __all__ = [
     "CATEGORIES",
@@ -100,12 +101,6 @@ _LOOKS = {
     for colour, methods in _COLOURS.items()
     for method, marker in methods.items()
 }
-_ORDER = (  # alone and baselines first, what papers propose after what they compare it with
-    "local no_consensus average fedavg lm_fedavg_1 lm_fedavg fedprox feddf cffl cgsv shapfed celm"
-    " uwa uwa_em meta_model meta_model_forest meta_model_boosting rc_fd fedmd lm_fedmd"
-    " unlabelled_fedmd tally_train lm_tally_train lm_bridge unlabelled fedhkt fedet mine fedkt"
-    " fedol fully_informed"
-)
 _VOLATILE = ("CreationDate", "Creator", "Producer")
 _NUMBERS = 0.65  # inches that the numbers and the name of a vertical axis take
 _WIDEST = 10.4  # inches: in a wider figure letters are too small once it is as wide as a page
@@ -177,21 +172,6 @@ def _choices(method: str) -> Iterator[Look]:
     for choices in ([pair for pair in own_colour if pair not in _LOOKS.values()], free):
         first = code % max(1, len(choices))
         yield from choices[first:] + choices[:first]
-
-
-def family(method: str) -> str:
-    """Return the method that another one, given with parameters, is drawn as.
-
-    TallyTrain that also averages parameters (TallyTrain+faM) is a method of its own.
-    """
-    name, _, parameters = method.partition("(")
-    return "lm_bridge" if name == "tally_train" and "merge_every" in parameters else name
-
-
-def in_order(methods: Iterable[str]) -> list[str]:
-    """Return methods in the order that they have in every figure; unknown ones last, as given."""
-    place = {method: i for i, method in enumerate(_ORDER.split())}
-    return sorted(methods, key=lambda method: place.get(family(method), len(place)))
 
 
 def new_figure(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.metric_names import is_share
+from fedlogit.papers.metric_names import is_counted, is_share
 from fedlogit.papers.options import Printed
 from fedlogit.results.analyses import analyse
 from fedlogit.results.collect import collect, distinct_values, sources, summarise
@@ -39,7 +39,15 @@ _TEX = {c: "\\" + c for c in "&%$#_{}"} | {
     "≥": r"$\ge$",
     "≤": r"$\le$",
     "×": r"$\times$",
+    "²": "$^2$",
+    "⌊": r"$\lfloor$",
+    "⌋": r"$\rfloor$",
+    "\xa0": "~",
+    **{"α": r"$\alpha$", "λ": r"$\lambda$", "μ": r"$\mu$", "ρ": r"$\rho$", "Γ": r"$\Gamma$"},
 }
+_TEX_NEEDS = "% \\usepackage{array,booktabs,longtable,multirow}\n"
+_LONGEST_FLOAT = 45  # rows on a page, beside a caption and two of headings
+_LONGEST_LINE = 24  # letters of a cell that need not wrap
 
 
 def write_table(artefact: Artefact, out: Path) -> list[Path]:
@@ -65,7 +73,7 @@ def write_table(artefact: Artefact, out: Path) -> list[Path]:
     cells = tidy(artefact, frame)
     grid = _grid(artefact, cells, _texts(artefact, cells))
     caption = table_caption(artefact, frame)
-    return _write(artefact, out, _with_reasons(artefact, cells), grid, _pipes(grid), caption)
+    return _write(artefact, out, _with_reasons(artefact, cells), grid, caption)
 
 
 def _write_analysis(artefact: Artefact, out: Path) -> list[Path]:
@@ -74,7 +82,7 @@ def _write_analysis(artefact: Artefact, out: Path) -> list[Path]:
     sentences = [artefact.caption.strip().rstrip("."), *found.sentences]
     sentences += [sentence(sources(provenance(artefact))), sentence(artefact.not_run)]
     caption = ". ".join(filter(None, sentences)) + "."
-    return _write(artefact, out, found.numbers, grid, _pipes(grid, found.right), caption)
+    return _write(artefact, out, found.numbers, grid, caption, found.right)
 
 
 def _write(
@@ -82,14 +90,14 @@ def _write(
     out: Path,
     numbers: pd.DataFrame,
     grid: pd.DataFrame,
-    pipes: str,
     caption: str,
+    right: Sequence[str] | None = None,
 ) -> list[Path]:
-    text = f"**{artefact.title}**\n\n{pipes}\n\n{caption}"
+    text = f"**{artefact.title}**\n\n{_pipes(grid, right)}\n\n{caption}"
     return [
         write_csv(out.with_name(f"{out.name}.csv"), numbers),
         write_text(out.with_name(f"{out.name}.md"), text),
-        write_text(out.with_name(f"{out.name}.tex"), _latex(artefact, grid, caption)),
+        write_text(out.with_name(f"{out.name}.tex"), _latex(artefact, grid, caption, right)),
     ]
 
 
@@ -111,8 +119,8 @@ def linked_table(artefact: Artefact, frame: pd.DataFrame, prefix: str) -> str:
     """
     cells = tidy(artefact, frame)
     places = cells.groupby("metric", sort=False).cumcount()
-    rows = zip(cells.to_dict("records"), places, strict=True)
-    texts = [f"[{_cell_text(artefact, row)}](#{prefix}{place})" for row, place in rows]
+    found = zip(_texts(artefact, cells), places, strict=True)
+    texts = [f"[{text}](#{prefix}{place})" for text, place in found]
     return _pipes(_grid(artefact, cells, texts))
 
 
@@ -194,16 +202,26 @@ def _with_reasons(artefact: Artefact, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _texts(artefact: Artefact, cells: pd.DataFrame) -> list[str]:
-    """Return what each cell says."""
-    return [_cell_text(artefact, row) for row in cells.to_dict("records")]
+    """Return what each cell says; of one that lacks seeds which others have, also how many it has.
 
-
-def _cell_text(artefact: Artefact, row: dict[Any, Any]) -> str:
+    A single seed has no spread, which tells it, unless the metric is printed without one.
+    """
     printed = artefact.read_options(Printed)
-    text = spread(
-        row["mean"], row["std"], row["metric"], percent=printed.percent, decimals=printed.decimals
-    )
-    return f"{text} †{row['diverged']}" if row["diverged"] else text
+    most = (cells["n"] + cells["diverged"]).max()
+    texts = []
+    for row in cells.to_dict("records"):
+        text = spread(
+            row["mean"],
+            row["std"],
+            row["metric"],
+            percent=printed.percent,
+            decimals=printed.decimals,
+        )
+        lacks_seeds = 0 < row["n"] < most - row["diverged"]
+        if lacks_seeds and (row["n"] > 1 or is_counted(row["metric"])):
+            text += f" (n = {row['n']})"
+        texts.append(f"{text} †{row['diverged']}" if row["diverged"] else text)
+    return texts
 
 
 def table_caption(artefact: Artefact, frame: pd.DataFrame) -> str:
@@ -214,13 +232,10 @@ def table_caption(artefact: Artefact, frame: pd.DataFrame) -> str:
         frame: Its runs, as from `collect`.
     """
     cells = tidy(artefact, frame)
+    texts = _texts(artefact, cells)
     shares = [is_share(metric) for metric in artefact.shown]
     percent = artefact.read_options(Printed).percent
-    mean = (
-        "mean ± standard deviation"
-        if any("±" in text for text in _texts(artefact, cells))
-        else "mean"
-    )
+    mean = "mean ± standard deviation" if any("±" in text for text in texts) else "mean"
     over = f"{mean} over seeds" if cells["n"].max() > 1 else "one seed"
     if len(shares) == 1:
         unit = " in %" if percent and shares[0] else ""
@@ -228,13 +243,21 @@ def table_caption(artefact: Artefact, frame: pd.DataFrame) -> str:
     else:
         unit = "" if not percent or not any(shares) else "in %" if all(shares) else "shares in %"
         shown = [*metric_sentences(artefact), sentence(", ".join(filter(None, (over, unit))))]
-    parts = [artefact.caption.strip().rstrip("."), *shown, *_dataset_sentences(artefact, frame)]
+    parts = [artefact.caption.strip().rstrip("."), *shown, *_seed_sentences(cells, texts)]
+    parts += _dataset_sentences(artefact, frame)
     parts += [sentence(sources(frame)), sentence(artefact.not_run), artefact.why_cannot]
     if cells["diverged"].any():
         parts.append("†k: training diverged for k seeds, which are not in the mean")
     if ((cells["n"] == 0) & (cells["diverged"] == 0)).any():
         parts.append("–: these runs do not have the metric")
     return ". ".join(filter(None, parts)) + "."
+
+
+def _seed_sentences(cells: pd.DataFrame, texts: Sequence[str]) -> list[str]:
+    """Say how to tell numbers of fewer seeds from the others of a table."""
+    single = (cells["n"] == 1) & ~cells["metric"].map(is_counted)
+    told = ["Numbers without ± are of one seed"] if single.any() and cells["n"].max() > 1 else []
+    return [*told, *(["n: seeds, where fewer"] if any("(n = " in text for text in texts) else [])]
 
 
 def _dataset_sentences(artefact: Artefact, frame: pd.DataFrame) -> list[str]:
@@ -261,22 +284,57 @@ def _pipes(grid: pd.DataFrame, right: Sequence[str] | None = None) -> str:
     return markdown(flat, right=grid.columns if right is None else right)
 
 
-def _latex(artefact: Artefact, grid: pd.DataFrame, caption: str) -> str:
-    r"""Return the table with booktabs rules; it needs ``\usepackage{booktabs,multirow}``."""
+def _latex(
+    artefact: Artefact, grid: pd.DataFrame, caption: str, right: Sequence[str] | None
+) -> str:
+    """Return the table with booktabs rules, on several pages if it is long.
+
+    Args:
+        artefact: The table.
+        grid: What is printed, as text.
+        caption: What stands above it after its title.
+        right: As of `_pipes`.
+    """
     plain = grid.rename_axis(index=[_tex(name) for name in grid.index.names])
     styler = plain.style.format(_tex).format_index(_tex, axis=0).format_index(_tex, axis=1)
-    return styler.to_latex(
+    is_long = len(plain) > _LONGEST_FLOAT
+    title, whole = _tex(artefact.title), _tex(f"{artefact.title}. {caption}")
+    text = styler.to_latex(
         hrules=True,
-        caption=_tex(f"{artefact.title}. {caption}"),
+        caption=whole,
         label=f"tab:{artefact.paper}-{artefact.id}",
-        position="tbp",
-        position_float="centering",
-        column_format="l" * plain.index.nlevels + "r" * len(plain.columns),
+        position=None if is_long else "tbp",
+        position_float=None if is_long else "centering",
+        environment="longtable" if is_long else None,
+        column_format=_column_format(grid, right),
         multirow_align="t",
+    )
+    # pandas would have the whole caption again on each page of a long table.
+    return _TEX_NEEDS + text.replace(
+        rf"\caption[]{{{whole}}}", rf"\caption[]{{{title} (continued)}}"
     )
 
 
+def _column_format(grid: pd.DataFrame, right: Sequence[str] | None) -> str:
+    """Return how LaTeX aligns columns: numbers at the right, texts at the left, long ones wrap."""
+    columns = [*grid.columns] if right is None else [*right]
+    texts = [name for name in grid.columns if name not in columns]
+    long = [name for name in texts if grid[name].str.len().max() > _LONGEST_LINE]
+    width = f"{min(0.3, 0.7 / max(1, len(long))):.2f}"
+    wrapped = rf">{{\raggedright\arraybackslash}}p{{{width}\linewidth}}"
+    formats = ["r" if name in columns else wrapped if name in long else "l" for name in grid]
+    return "l" * grid.index.nlevels + "".join(formats)
+
+
 def _tex(text: object) -> str:
+    """Return a text in LaTeX; what is bold or code in Markdown is so there, too."""
     written = "".join(_TEX.get(c, c) for c in str(text))
+    written = re.sub(r"\*\*(.+?)\*\*", r"\\textbf{\1}", written)
+    written = re.sub(r"`(.+?)`", _typewriter, written)
     # A row ends in \\, which takes what follows in brackets, or a star, for its own.
     return "{}" + written if written[:1] in ("[", "*") else written
+
+
+def _typewriter(code: re.Match[str]) -> str:
+    straight = code[1].replace("'", r"\textquotesingle{}")  # LaTeX's own would be a curly one
+    return rf"\texttt{{{straight}}}"

@@ -266,6 +266,14 @@ def test_nothing_is_shaded_where_nobody_probes(figure):
     assert not draw(figure("accuracy_by_round", options={"shade_warm_up": True})).axes[0].patches
 
 
+def test_probe_images_have_their_rows_and_columns_named(make_celm, make_artefact):
+    figure = draw(make_artefact(make_celm(), kind="figure", plot="probe_images"))
+    rows = [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()]
+    assert rows == ["global\nmodel", "client 0", "client 1", "client 2", "client 3"]
+    columns = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    assert columns == ["class 0", "class 1", "class 2"]
+
+
 def test_a_heat_map_s_cells_are_means_in_per_cent(make_celm, make_artefact):
     accuracies = {(5, 0.1): (0.5, 0.6), (10, 0.1): (0.7, 0.7), (5, 0.01): (0.2, 0.3)}
     runs = [

@@ -50,6 +50,22 @@ def test_it_is_printed_in_points_and_one_seed_declares_no_winner(make_tested, ta
     assert "One seed: no test, and so no winner" in text
 
 
+def test_points_gained_are_those_lost_with_the_other_sign(make_tested, table, tmp_path):
+    runs = [make_tested(0.5), make_tested(0.52, condition=0.5)]
+    csv, md, _ = write_table(table(*runs, options=OPTIONS | {"gained": True}), tmp_path / "t")
+    text = " ".join(md.read_text().split())
+    assert "| Half: points gained |" in text
+    assert "| k_classes(2) | Average | 50.0 | 2.0 |" in text
+    assert "below 0 is a loss" in text
+    assert pd.read_csv(csv)["lost"].tolist() == pytest.approx([0, -0.02])
+
+
+def test_methods_are_in_the_order_of_the_figures(make_tested, table, tmp_path):
+    methods = ["fedmd", "celm", "average"]
+    runs = [make_tested(0.5, method=m, condition=c) for m in methods for c in (None, 0.5)]
+    assert list(losses(table(*runs), Options(**OPTIONS))["method"].unique()) == methods[::-1]
+
+
 def test_a_gain_too_small_to_be_printed_has_no_sign(make_tested, table, tmp_path):
     runs = [make_tested(0.5), make_tested(0.5001, condition=0.5)]
     text = write_table(table(*runs), tmp_path / "t")[1].read_text()
@@ -83,7 +99,7 @@ def test_what_cannot_be_is_the_word_and_its_reason(make_tested, table, tmp_path)
     runs = [make_tested(0.4, method="fedavg"), make_tested(0.5), make_tested(0.5, condition=0.5)]
     csv, md, _ = write_table(table(*runs, cannot=[unable]), tmp_path / "t")
     lines = md.read_text().splitlines()
-    assert [cell.strip() for cell in lines[4].split("|")[2:5]] == ["fedavg", "40.0", "n/a"]
+    assert [cell.strip() for cell in lines[5].split("|")[2:5]] == ["fedavg", "40.0", "n/a"]
     assert "Not applicable (n/a): fedavg (does not want to)." in lines[-1]
     told = pd.read_csv(csv).set_index(["method", "condition"])["cannot"]
     assert told["fedavg", "Half"] == "does not want to"

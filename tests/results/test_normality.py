@@ -12,6 +12,7 @@ from fedlogit.results.analyses import analyse
 from fedlogit.results.analyses.normality import standardised
 from fedlogit.results.figures.logit_normality import quantiles
 from fedlogit.results.runs.run import read_run
+from fedlogit.results.tables import write_table
 
 
 def held_out(run, logits, labels, clients, owned):
@@ -22,14 +23,16 @@ def held_out(run, logits, labels, clients, owned):
     return run
 
 
-def test_each_kind_of_logit_is_tested_by_itself(make_run, make_artefact):
+def test_each_kind_of_logit_is_tested_by_itself(make_run, make_artefact, tmp_path):
     gaussian = stats.norm.ppf((np.arange(40) + 0.5) / 40)
     skewed = np.exp(2 * gaussian)
     # One client holds classes 0 and 1: of a sample of class 0 the logits are for the true class,
     # another one that it holds, and one that it does not hold, which is constant and left out.
     logits = np.stack([gaussian, skewed, np.zeros(40)], 1)
     run = held_out(make_run(clients=1, classes=3), logits, [0] * 40, [0] * 40, [[1, 1, 0]])
-    numbers = analyse(make_artefact(run, analysis="normality", rows=None, columns=None)).numbers
+    artefact = make_artefact(run, analysis="normality", rows=None, columns=None)
+    assert write_table(artefact, tmp_path / "t")[1].read_text().count("Average") == 1
+    numbers = analyse(artefact).numbers
     assert numbers[["logit", "groups", "rejected"]].to_numpy().tolist() == [
         ["true", 1, 0.0],
         ["held", 1, 1.0],

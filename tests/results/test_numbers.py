@@ -37,6 +37,9 @@ from fedlogit.results.pages.chapter import to_html
         (math.inf, "loss_distil", "inf"),
         (math.nan, "loss_distil", "–"),
         (1234.5, "bytes_public", "1,234"),
+        # Bytes per probe are whole, but for those of numbers in fewer bits.
+        (400.0, "bytes_per_probe", "400"),
+        (10.5, "bytes_per_probe", "10.50"),
         (2.302585, "loss_test", "2.3026"),
     ],
 )

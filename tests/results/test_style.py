@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from seaborn.utils import relative_luminance
 
 from fedlogit.errors import FedlogitError
-from fedlogit.results import style
+from fedlogit.results import method_order, style
 from fedlogit.results.style import (
     CATEGORIES,
     PALETTE,
@@ -123,7 +123,7 @@ def test_methods_have_one_order_and_unknown_ones_come_last_as_given():
 
 
 def test_every_method_that_has_a_look_has_a_place_in_the_order():
-    assert set(style._LOOKS) == set(style._ORDER.split())
+    assert set(style._LOOKS) == set(method_order._ORDER.split())
     as_on_images = {"lm_fedavg", "lm_fedmd", "lm_tally_train"}
     others = style._LOOKS.keys() - as_on_images
     assert len({style._LOOKS[method] for method in others}) == len(others)

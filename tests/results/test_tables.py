@@ -28,7 +28,7 @@ def test_markdown_has_mean_and_deviation(three_by_two, make_artefact, tmp_path):
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:6]]
     assert cells[0] == ["dataset", "method", "2 classes", "k_classes(5)"]
     # .9 and 1.0: mean .95, deviation sqrt(2 * .05²) = .0707
-    assert cells[2] == ["mnist", "Average", "0.8200 ± 0.0200", "0.9500 ± 0.0707"]
+    assert cells[2] == ["mnist", "Average", "0.8200 ± 0.0200", "0.9500 ± 0.0707 (n = 2)"]
     assert cells[3] == ["", "UWA", "0.6667", ""]
 
 
@@ -39,8 +39,26 @@ def test_caption_states_scale_seeds_device_and_unit(three_by_two, make_artefact,
     caption = text.splitlines()[-1]
     assert caption == (
         "A caption. Test accuracy in %, mean ± standard deviation over seeds. "
+        "Numbers without ± are of one seed. n: seeds, where fewer. "
         "Scale: paper; 1-3 seeds; device: CPU test; engine: loop."
     )
+
+
+def test_fewer_seeds_are_told_only_where_others_have_more(make_run, make_artefact, tmp_path):
+    def told(*runs, **changes) -> str:
+        return write_table(make_artefact(*runs, **changes), tmp_path / "t")[1].read_text()
+
+    one, two = make_run(), [make_run(method="uwa", seed=seed) for seed in (0, 1)]
+    assert "without ±" not in told(one, two[0]) + told(*two)
+    assert "without ±" in told(one, *two)
+    # A seed at which training diverged is marked as such, and lacks none.
+    diverged = [make_run(seed=1), make_run(seed=2, status="diverged")]
+    assert "(n =" not in told(one, *diverged, *two, make_run(method="uwa", seed=2))
+    # Bytes have no ± that could be lacking.
+    text = told(one, *two, metric="bytes_up")
+    assert "| 100 (n = 1) |" in " ".join(text.split())
+    assert "n: seeds, where fewer" in text
+    assert "without ±" not in text
 
 
 def planned(method: str, dataset: str = "mnist", partition: str = "k_classes(2)") -> dict:
@@ -94,10 +112,56 @@ def test_what_a_caption_tells_may_be_an_axis(make_run, make_artefact, tmp_path):
 def test_latex_uses_booktabs_and_escapes(three_by_two, make_artefact, tmp_path):
     artefact = make_artefact(*three_by_two, title="A & B_1", options={"percent": True})
     text = write_table(artefact, tmp_path / "t")[2].read_text()
+    assert text.startswith(r"% \usepackage{array,booktabs,longtable,multirow}")
     assert text.count(r"\toprule") == text.count(r"\midrule") == text.count(r"\bottomrule") == 1
     assert r"\caption{A \& B\_1. A caption. Test accuracy in \%" in text
     assert r"82.00 $\pm$ 2.00" in text
     assert r"k\_classes(5)" in text
+
+
+def test_latex_has_bold_and_code_of_markdown_and_greek_letters(make_run, make_artefact, tmp_path):
+    labels = {"average": "**A_1**", "uwa": "`uwa(fit='em_1')`", "mnist": "μ² *"}
+    artefact = make_artefact(make_run(), make_run(method="uwa"), labels=labels)
+    text = write_table(artefact, tmp_path / "t")[2].read_text()
+    assert r"\textbf{A\_1} &" in text
+    assert r"\texttt{uwa(fit=\textquotesingle{}em\_1\textquotesingle{})} &" in text
+    assert r"$\mu$$^2$ *" in text
+
+
+def test_latex_aligns_texts_of_an_analysis_at_the_left_and_wraps_long_ones(
+    make_run, make_artefact, tmp_path
+):
+    axes = {"partition": "k", "seed": 0}
+
+    def columns(better: str) -> str:
+        runs = [
+            make_run(
+                0.6 if setting == better else 0.5, axes=axes | {"method": setting}, method=setting
+            )
+            for setting in ("average", "average(temperature=2.0)")
+        ]
+        artefact = make_artefact(*runs, rows=None, columns=None, analysis="chosen")
+        text = write_table(artefact, tmp_path / "t")[2].read_text()
+        return text.partition(r"\begin{tabular}")[2].splitlines()[0]
+
+    assert columns("average") == "{lrlrrr}"
+    wrapped = r">{\raggedright\arraybackslash}p{0.30\linewidth}"
+    assert columns("average(temperature=2.0)") == f"{{lr{wrapped}rrr}}"
+
+
+def test_a_long_table_of_latex_has_several_pages_and_its_caption_once(
+    make_run, make_artefact, tmp_path
+):
+    axes = {"dataset": "mnist", "partition": "k", "seed": 0}
+    runs = [make_run(axes=axes | {"method": f"m{i}"}) for i in range(46)]
+    short, long = (
+        write_table(make_artefact(*found), tmp_path / "t")[2].read_text()
+        for found in (runs[:45], runs)
+    )
+    assert r"\begin{table}" in short
+    assert r"\begin{longtable}{llr}" in long
+    assert long.count("A caption") == short.count("A caption") == 1
+    assert r"\caption[]{Table 1 (continued)}" in long
 
 
 def test_no_row_of_latex_begins_with_what_ends_the_row_before(make_run, make_artefact, tmp_path):

@@ -16,6 +16,7 @@ from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.collect import refuse_mixed
 from fedlogit.results.formatting import spread
+from fedlogit.results.method_order import in_order
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
 from fedlogit.runs import layout
@@ -31,6 +32,8 @@ _PLACE = [*_KEYS, "condition"]
 def analyse(artefact: Artefact) -> Analysis:
     """Return a row per data set, partition and method, a column per condition.
 
+    Methods are in the order that they have in the figures of the same runs.
+
     Columns of the CSV: `dataset`, `partition`, `method`, `condition` (its label), and means over
     seeds: `accuracy`, `lost` and `lost_std` (of the differences of each seed), `n`, `diverged`;
     `cannot` says why a method has no run there.
@@ -39,12 +42,13 @@ def analyse(artefact: Artefact) -> Analysis:
     numbers = losses(artefact, options)
     shown = _printed_table(artefact, options, numbers)
     right = tuple(shown.columns[2:])
-    sentences = _caption_sentences(artefact, numbers[numbers["condition"] != options.against])
+    differences = numbers[numbers["condition"] != options.against]
+    sentences = _caption_sentences(artefact, options, differences)
     return Analysis(numbers, shown, sentences, heads=2, right=right)
 
 
 def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
-    """Return accuracy and what of it is lost, as `analyse` says; rows in the grid's order.
+    """Return accuracy and what of it is lost, as `analyse` says.
 
     Where some clients of a run are not tested, because they are adversaries, those that are tested
     are compared with the same clients of the run that it is compared with. What the conditions are
@@ -148,9 +152,10 @@ def _clients(run: Run) -> list[float]:
 
 
 def _in_order(artefact: Artefact, options: Lost, rows: pd.DataFrame) -> pd.DataFrame:
-    """Return rows by data set, partition, method and condition, each in the grid's order."""
+    """Return rows by data set, partition, method and condition; others than methods as the grid."""
     labels = [artefact.label(v, options.condition) for v in artefact.in_order(options.condition)]
     order = {key: artefact.in_order(key) or list(rows[key]) for key in _KEYS}
+    order["method"] = in_order(order["method"])
     order["condition"] = list(dict.fromkeys([options.against, *labels]))
     return sorted_as(rows, order)
 
@@ -170,23 +175,28 @@ def _printed_table(artefact: Artefact, options: Lost, numbers: pd.DataFrame) -> 
 
 
 def _heading(condition: str, options: Lost) -> str:
-    return f"{condition}: {'accuracy' if condition == options.against else 'points lost'}"
+    points = "points gained" if options.gained else "points lost"
+    return f"{condition}: {'accuracy' if condition == options.against else points}"
 
 
 def _cell_text(cell: dict[Any, Any], options: Lost) -> str:
-    """Return an accuracy, or what is lost of it, in per cent or points."""
+    """Return an accuracy, or what is lost of it or gained, in per cent or points."""
     if cell["cannot"]:
         return "n/a"
     standard = cell["condition"] == options.against
-    mean, std = (cell["accuracy"], math.nan) if standard else (cell["lost"], cell["lost_std"])
+    lost = -cell["lost"] if options.gained else cell["lost"]
+    mean, std = (cell["accuracy"], math.nan) if standard else (lost, cell["lost_std"])
     mean = 0.0 if abs(mean) < _LEAST else mean  # not -0.0
     text = spread(mean, std, "accuracy", percent=True, decimals=1)
     return f"{text} †{cell['diverged']}" if cell["diverged"] else text
 
 
-def _caption_sentences(artefact: Artefact, differences: pd.DataFrame) -> tuple[str, ...]:
+def _caption_sentences(
+    artefact: Artefact, options: Lost, differences: pd.DataFrame
+) -> tuple[str, ...]:
     several = differences["n"].max() > 1
-    sentences = ["Points are compared seed by seed; below 0 is a gain"]
+    below = "a loss" if options.gained else "a gain"
+    sentences = [f"Points are compared seed by seed; below 0 is {below}"]
     sentences.append(
         "Mean ± standard deviation of the differences over seeds"
         if several

@@ -69,7 +69,7 @@ def analyse(artefact: Artefact) -> Analysis:
         f" would be 0, and {_range(numbers['independent'])} the mean size of correlations",
     )
     shown = _printed_table(artefact, numbers)
-    return Analysis(numbers, shown, sentences, heads=2, right=tuple(shown.columns[3:]))
+    return Analysis(numbers, shown, sentences, heads=3, right=tuple(shown.columns[3:]))
 
 
 def groups(run: Run) -> Iterator[tuple[np.ndarray, int, np.ndarray]]:

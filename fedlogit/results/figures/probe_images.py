@@ -18,7 +18,7 @@ _CELL = 0.62  # inches
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
-    """Draw a row per client, the server's first, and a column per class, for the first run.
+    """Draw a row per client, below the global model's, and a column per class, for the first run.
 
     All images share one scale, from the 1st to the 99th percentile of all their pixels, so that
     their contrast compares.
@@ -44,10 +44,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
                     Rectangle((0, 0), 1, 1, transform=axes.transAxes, fill=False,
                               ec=PALETTE["vermillion"], lw=3.5)
                 )  # fmt: skip
-        name = f"client {i - 1}" if i else "server"
+        name = f"client {i - 1}" if i else "global\nmodel"
         grid[i, 0].set_ylabel(name, rotation=0, ha="right", va="center")
     for c in range(classes):
-        grid[0, c].set_title(str(c), loc="center", fontsize=9)
+        grid[0, c].set_title(f"class {c}", loc="center", fontsize=9)
     run_name = panel_name(artefact, ref)
     title(figure, artefact, collect(artefact), run_name, "frame: the client holds the class")
     return figure

@@ -23,8 +23,9 @@ class Metric:
         compute: From a run to its value; None takes the column of ``rounds.csv`` of that name, at
             the last round that has it.
         unit: ``share`` lies between 0 and 1, so that per cent makes sense.
-        decimals: Digits after the point; of a share four, and two in per cent. None is for a column
-            of which nobody knows how large it is: it has significant digits instead.
+        decimals: Digits after the point; of a share four, and two in per cent. None is for a number
+            of which nobody knows how large it is, or whether it is whole: it has significant digits
+            instead.
         at_round: Its value after a round, as in ``jsd@3``; None takes the column.
         absence: Of a column that only some runs have: which, for the message of one without it.
     """

@@ -180,7 +180,7 @@ METRICS = (
     ),
     *_payloads(),
     Metric(
-        "bytes_per_probe", "bytes that a peer sends about a probe", _bytes_per_probe, "bytes", 1
+        "bytes_per_probe", "bytes that a peer sends about a probe", _bytes_per_probe, "bytes", None
     ),
     Metric("reduction", "bytes of a soft label divided by the bytes sent", _reduction),
     # §3.3: columns of tested rounds (see `fedlogit.methods.voting_theory`)
