@@ -75,7 +75,7 @@ def test_a_line_for_each_cell_and_one_for_their_mean(made):
     artefact = made({"k_classes(2)": [0.01, 0.02, 0.03], "k_classes(5)": [0.03, 0.06, 0.09]})
     found = _power([artefact], 10)
     assert list(found.index) == [
-        "k_classes(2): uwa vs average", "k_classes(5): uwa vs average", POOLED,
+        "2 classes: UWA vs Average", "k_classes(5): UWA vs Average", POOLED,
     ]  # fmt: skip
     # By hand: means 0.02 and 0.06, standard deviations 0.01 and 0.03, so an effect of 2 in both;
     # by seed the means are 0.02, 0.04, 0.06: 0.04 with 0.02, again 2.
