@@ -49,7 +49,8 @@ def test_of_fedols_twenty_seeds(tmp_path):
     found = _power(tmp_path / "clone", *select, "--seeds", "20", "--claims", *claims)
     long, short, labels = (round(100 * found.loc[(claim, POOLED), "power"]) for claim in claims)
     assert re.search(
-        rf"twenty seeds have a power of {long} % .* {short} % where .* and {labels} % for", PAGE
+        rf"seeds have a power of {long} % to .* {short} % to show it below .* and {labels} % to",
+        PAGE,
     )
 
 
@@ -58,7 +59,7 @@ def test_of_celms_ten_seeds(tmp_path):
     data = ("--datasets", "fashion_mnist")
     _pulled(tmp_path / "clone", *select, *data, "--artefacts", "table1")
     found = _power(tmp_path / "clone", *select, "--seeds", "10", "--claims", "celm_over_fedavg")
-    line = found.loc[("celm_over_fedavg", "fashion_mnist, dir(0.01): celm vs fedavg")]
+    line = found.loc[("celm_over_fedavg", "Fashion-MNIST, Dir(0.01): CELM vs FedAvg")]
     gain, std = 100 * line["difference"], 100 * line["std"]
     assert (
         f"a gain over FedAvg of {gain:.1f} points, with a standard deviation of {std:.1f} between"
