@@ -174,8 +174,12 @@ class Artefact(BaseModel):
         A number without a label of its own stands after the axis: ``Learning rate 0.01``.
         """
         label = self.label(value, axis)
-        bare = isinstance(value, Number) and label == label_of({}, axis, value)
-        return f"{self.label(axis)} {label}" if bare else label
+        if not isinstance(value, Number) or label != label_of({}, axis, value):
+            return label
+        name = self.label(axis)
+        if name == axis:  # such as method.probes_per_round
+            name = axis.rpartition(".")[2].replace("_", " ")
+        return f"{name} {label}"
 
     def place_label(self, dataset: object, partition: object, *, several: bool = True) -> str:
         """Return how a data set and a partition are printed; the latter alone if `several` are not.

@@ -124,6 +124,16 @@ def make_artefact():
 
 
 @pytest.fixture
+def two_methods(make_run) -> list[RunRef]:
+    """Average, with an accuracy of 0.6, and UWA, with 0.9, two seeds each."""
+    return [
+        make_run(accuracy, method=method, seed=seed)
+        for method, accuracy in (("average", 0.6), ("uwa", 0.9))
+        for seed in (0, 1)
+    ]
+
+
+@pytest.fixture
 def make_tested(make_run):
     """Return a function that makes a run whose models have these test accuracies.
 

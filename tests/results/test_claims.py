@@ -702,9 +702,10 @@ def test_numbers_on_an_axis_are_compared_as_numbers(judge, runs):
     [
         ({"method": "uwa", "rounds": 20}, "UWA, Rounds 20"),
         ({"method": "uwa", "rounds": 375}, "UWA, all rounds"),
+        ({"method": "uwa", "method.probes_per_round": 16}, "UWA, probes per round 16"),
         ({"dataset": "mnist", "partition": "k_classes(2)"}, "mnist, 2 classes"),
         ({"method": ["uwa", "average"]}, "UWA or Average"),
-        ({"method": "uwa", "method.rule": "mean", "partition": "*"}, "UWA, rule mean"),
+        ({"method": "uwa", "method.rule": "mean", "partition": "*"}, "UWA, mean"),
         ({"method": "uwa", "metric": "accuracy@10"}, "UWA, test accuracy after round 10"),
         ({"metric": "votes_lost"}, "votes lost"),
         ({}, ""),

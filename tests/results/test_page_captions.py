@@ -18,14 +18,9 @@ PLACES = {"chosen": Place("p-quick-chosen", 'The "chosen" settings')}
 
 
 @pytest.fixture
-def caption_beside_markdown(make_run, make_artefact, tmp_path):
+def caption_beside_markdown(two_methods, make_run, make_artefact, tmp_path):
     """Return a function from what a table is to its caption on a page and that of its file."""
-    runs = [
-        make_run(accuracy, method=method, seed=seed)
-        for method, accuracy in (("average", 0.6), ("uwa", 0.9))
-        for seed in (0, 1)
-    ]
-    runs.append(make_run(seed=2, status="diverged"))
+    runs = [*two_methods, make_run(seed=2, status="diverged")]
 
     def make(**given):
         table = make_artefact(*runs, **given)

@@ -34,16 +34,11 @@ NUMBER = re.compile(r'<a href="#([^"]+)">(0\.\d+)[^<]*</a>')
 
 
 @pytest.fixture
-def page(tmp_path, make_run, make_artefact):
+def page(tmp_path, two_methods, make_artefact):
     """Return a function that writes the page of two methods and two seeds at a scale."""
-    runs = [
-        make_run(accuracy, method=method, seed=seed)
-        for method, accuracy in (("average", 0.6), ("uwa", 0.9))
-        for seed in (0, 1)
-    ]
 
     def write(scale: str = "quick"):
-        made = make_artefact(*runs, scale=scale)
+        made = make_artefact(*two_methods, scale=scale)
         numbers = tmp_path / "reference.csv"
         numbers.write_text(
             "table,dataset,partition,method,metric,mean,std\ntable1,mnist,k_classes(2),uwa,accuracy,.8,\n"
