@@ -3,23 +3,26 @@
     python -m fedlogit export_logits --spec FILE --weights FILE --out DIR
 
 Writes logits.npz and then logits.json with its digest. The weights come from `train_clients`, or
-from a finished run that exported them (export: [weights]).
+from a finished run that exported them (export: [weights]). Logits of these weights that are there
+are not computed again.
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from fedlogit import methods
 from fedlogit.commands._options import own_device, read_spec, run_context, run_options
 from fedlogit.commands._values import given_path
 from fedlogit.errors import Diverged
 from fedlogit.runs import layout
-from fedlogit.runs.client_files import load_weights
-from fedlogit.runs.logit_files import save_diverged_logits
+from fedlogit.runs.client_files import load_weights, weights_digest
+from fedlogit.runs.logit_files import logits_exported, logits_lock, save_diverged_logits
 from fedlogit.runs.progress import clients_bar
 from fedlogit.runs.stage_records import ClientsRecord, read_record
 from fedlogit.runs.stages import clients_spec, export_logits, in_stages
+from fedlogit.spec import RunSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,18 +37,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     spec = methods.resolve(read_spec(args.spec))
-    trained = {spec.digest()}
+    specs = {spec.digest()}
     if in_stages(spec):
-        trained.add(clients_spec(spec).digest())
-    try:
-        weights = load_weights(args.weights, spec, trained, exported=True)
-    except Diverged as error:
-        path = args.weights.with_name(layout.CLIENTS)
-        digest = read_record(ClientsRecord, path).weights_digest
-        save_diverged_logits(spec, str(error), digest, args.out)
-        print(f"{args.out}: the clients diverged: {error}")
-        return
-    with own_device(args, spec) as device:
-        context = run_context(args, spec, device)
-        with clients_bar(spec, not args.quiet) as bar, context.federation(bar) as fed:
-            export_logits(fed, weights, args.out)
+        specs.add(clients_spec(spec).digest())
+    with logits_lock(args.out):
+        try:
+            weights = load_weights(args.weights, spec, specs, exported=True)
+        except Diverged as error:
+            record = read_record(ClientsRecord, args.weights.with_name(layout.CLIENTS))
+            _export_reason(spec, specs, str(error), record.weights_digest, args.out)
+            return
+        if logits_exported(args.out, specs, weights_digest(weights)):
+            print(f"{args.out} is finished")
+            return
+        with own_device(args, spec) as device:
+            context = run_context(args, spec, device)
+            with clients_bar(spec, not args.quiet) as bar, context.federation(bar) as fed:
+                export_logits(fed, weights, args.out)
+        print(f"{args.out}: logits of {len(weights)} clients")
+
+
+def _export_reason(
+    spec: RunSpec, specs: set[str], reason: str, weights_digest: str, folder: Path
+) -> None:
+    """Write why the clients have no logits, unless it is there."""
+    if not logits_exported(folder, specs, weights_digest):
+        save_diverged_logits(spec, reason, weights_digest, folder)
+    print(f"{folder}: the clients diverged: {reason}")

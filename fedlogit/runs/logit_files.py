@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,23 @@ from typing import Any
 import numpy as np
 import torch
 
-from fedlogit.errors import DataError, Diverged
+from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import arrays_digest, load_npz, read_sealed, save_npz, write_sealed
+from fedlogit.locks import held
 from fedlogit.runs import layout
 from fedlogit.runs.hints import adding_hint, remake_hint
 from fedlogit.runs.library_code import code_version
+from fedlogit.runs.stage_records import LogitsRecord, read_record
 from fedlogit.spec import RunSpec
 
-__all__ = ["ClientLogits", "load_logits", "save_diverged_logits", "save_logits"]
+__all__ = [
+    "ClientLogits",
+    "load_logits",
+    "logits_exported",
+    "logits_lock",
+    "save_diverged_logits",
+    "save_logits",
+]
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,51 @@ def save_diverged_logits(spec: RunSpec, diverged: str, weights_digest: str, fold
     """
     about = {"weights_digest": weights_digest, "diverged": diverged}
     save_logits({"diverged": np.array(diverged)}, spec, about, folder)
+
+
+@contextmanager
+def logits_lock(folder: Path) -> Iterator[None]:
+    """Hold a folder while logits are exported to it; wait if another process fills it.
+
+    Raises:
+        FedlogitError: if the folder cannot be written.
+    """
+    try:
+        with held(folder / layout.LOCK, f"another process makes {folder}; waiting for it to end"):
+            yield
+    finally:
+        with suppress(OSError):
+            folder.rmdir()  # if it is empty, because nothing came of it
+
+
+def logits_exported(folder: Path, specs: Collection[str], weights_digest: str) -> bool:
+    """Return whether a folder has the logits of these weights, whole.
+
+    Whoever asks holds `logits_lock`: they are two files, and match only when both are written.
+
+    Args:
+        folder: Where they would be.
+        specs: Digests of the specs under which these clients predict the same.
+        weights_digest: Of the clients' weights.
+
+    Raises:
+        FedlogitError: if it has whole logits of another spec's clients: they are not overwritten.
+    """
+    logits, beside = folder / layout.LOGITS, folder / layout.LOGITS_RECORD
+    if not beside.exists():
+        return False
+    try:
+        record = read_record(LogitsRecord, beside)
+        whole = arrays_digest(load_npz(logits)) == record.logits_digest
+    except DataError:
+        return False  # damaged or half replaced: made again
+    same_weights, same_spec = record.weights_digest == weights_digest, record.spec_digest in specs
+    if whole and not same_weights and not same_spec:
+        raise FedlogitError(
+            f"{folder} holds logits of other clients (spec {record.spec_digest[:8]}); give another"
+            " folder, or remove it"
+        )
+    return whole and same_weights and same_spec
 
 
 def load_logits(path: Path, classes: int | None = None) -> ClientLogits:

@@ -209,6 +209,7 @@ def test_other_weights_than_those_that_answered(stages):
 
 def test_answers_exported_under_the_run_s_own_spec_serve_it(stages):
     clients = stages / "clients"
+    (clients / "logits.json").unlink()
     weights = ("--weights", str(clients / "weights.safetensors"))
     made("export_logits", *options(stages, stages / "spec.json", clients), *weights)
     assert read_json(clients / "logits.json")["spec_digest"] == SPEC.digest()
