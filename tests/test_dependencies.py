@@ -1,11 +1,13 @@
 """What one training run imports: PyTorch, NumPy and the few libraries of `pyproject.toml`."""
 
+import ast
 import json
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -125,9 +127,28 @@ def locked() -> dict[str, str]:
 def test_the_lock_has_what_the_library_asks_for():
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     versions = locked()
-    asked = [*project["dependencies"], *project["optional-dependencies"]["completion"]]
+    asked = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
     for requirement in map(Requirement, asked):
         assert requirement.specifier.contains(versions[requirement.name]), str(requirement)
+
+
+def imported(*files: Path) -> set[str]:
+    """Return the packages that files import from outside, by the names of their modules."""
+    nodes = [node for file in files for node in ast.walk(ast.parse(file.read_text()))]
+    named = [alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names]
+    named += [str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)]
+    tops = {name.partition(".")[0] for name in named}
+    return tops - set(sys.stdlib_module_names) - {"fedlogit"}
+
+
+def test_the_data_extra_has_what_data_sets_are_downloaded_and_prepared_with():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    extra = {Requirement(entry).name for entry in project["optional-dependencies"]["data"]}
+    few = {Requirement(entry).name for entry in project["dependencies"]}
+    library = REPOSITORY / "fedlogit"
+    needed = imported(*(library / "data").glob("*.py"), library / "yaml_files.py")
+    package = {"sklearn": "scikit-learn", "yaml": "pyyaml", "PIL": "pillow"}
+    assert {package.get(name, name) for name in needed} - few == extra
 
 
 def test_conda_installs_the_lock():
