@@ -20,6 +20,14 @@ def test_the_containers_python_is_one_that_the_project_takes():
     assert int(minor) >= int(project["requires-python"].removeprefix(">=3."))
 
 
+def test_no_more_than_is_copied_is_sent_to_the_builder():
+    """A clone with its environment has gigabytes."""
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    rules = [line for line in lines if not line.startswith("#")]
+    copied = re.findall(r"^COPY (\S+) ", RECIPE, re.M)
+    assert rules == ["*", *(f"!{path}" for path in copied)]
+
+
 @pytest.fixture
 def copied(tmp_path):
     """A folder with what the recipe copies, and nothing else."""

@@ -38,9 +38,10 @@ def main(args: argparse.Namespace) -> None:
     given = function(answers.test.clone())
     together = as_targets(given, answers.test, args.function).distributions
     alone = answers.test.argmax(2) == answers.labels
+    accuracy = float((together.argmax(1) == answers.labels).float().mean())
     record = {
         "function": args.function,
-        "accuracy": float((together.argmax(1) == answers.labels).float().mean()),
+        "accuracy": accuracy,
         "client_accuracy": [float(x) for x in alone.float().mean(1)],
         "oracle_accuracy": float(alone.any(0).float().mean()),
         "clients": len(answers.test),
@@ -48,3 +49,4 @@ def main(args: argparse.Namespace) -> None:
         "logits_digest": answers.digest,
     }
     write_sealed(args.out, record)
+    print(f"{args.out}: accuracy {accuracy:.4f} of {len(answers.test)} models together")

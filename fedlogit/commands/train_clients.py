@@ -21,6 +21,7 @@ from fedlogit.runs.finishing import hidden, make_outputs_once
 from fedlogit.runs.hints import remake_hint
 from fedlogit.runs.progress import clients_bar
 from fedlogit.runs.run import check_folder, run_lock
+from fedlogit.runs.stage_records import ClientsRecord, read_record
 from fedlogit.runs.stages import clients_spec, remove_parts, train_clients
 
 
@@ -59,3 +60,7 @@ def main(args: argparse.Namespace) -> None:
                 make=make,
                 tidy=lambda: remove_parts(spec.clients, args.out),
             )
+        record = read_record(ClientsRecord, args.out / layout.CLIENTS)
+        diverged = record.loss_private is None  # the record of their weights says why
+        ended = "diverged" if diverged else f"private loss {record.loss_private:.4f}"
+        print(f"{args.out}: {spec.clients} clients, {ended}")

@@ -35,7 +35,10 @@ def exported(tmp_path_factory) -> Path:
     """The folder of clients and their logits."""
     folder = tmp_path_factory.mktemp("exported")
     write_json(folder / "spec.json", SPEC.model_dump(mode="json"))
-    assert job("train_clients", folder, folder / "spec.json", folder / "clients")[0] == 0
+    code, said = job("train_clients", folder, folder / "spec.json", folder / "clients")
+    loss = read_json(folder / "clients/clients.json")["loss_private"]
+    clients = f"{folder / 'clients'}: {SPEC.clients} clients"
+    assert (code, said) == (0, f"{clients}, private loss {loss:.4f}\n")
     code, said = export(folder / "clients")
     assert (code, said) == (0, f"{folder / 'clients'}: logits of {SPEC.clients} clients\n")
     return folder / "clients"

@@ -153,9 +153,12 @@ def test_clients_that_diverge_are_a_result_as_in_one_piece(train, tmp_path, call
     ]  # fmt: skip
     if call == "local":
         jobs = [*jobs[:2], jobs[3][:-2]]
+    said: list[bool] = []
     for job in jobs:
         done = script(*job)
         assert not done.returncode, done.stderr
+        said.append("diverged" in done.stdout)
+    assert said == [how != "with its last step", *(True for _ in jobs[1:])]
     staged = read_json(folder / "result.json")
     assert (staged["status"], whole["status"]) == ("diverged", "diverged")
     # In one piece, `local` asks nobody about the public set, and notices on the test split.

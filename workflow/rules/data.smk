@@ -16,7 +16,7 @@ rule download:
         "benchmarks/jobs/download/{dataset}.tsv"
     priority: 10  # as of partitions
     localrule: True
-    retries: 2  # an address may answer the next time
+    retries: 1  # an address may answer the next time
     resources:
         mem_mb=2000,
         runtime=60,
