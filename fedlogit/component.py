@@ -396,7 +396,7 @@ def catalogue(package: str, base: type[C]) -> dict[str, type[C]]:
     """Return every concrete subclass of `base` in `package`'s public modules, by name.
 
     Raises:
-        FedlogitError: if one of them cannot be imported.
+        FedlogitError: if one of them cannot be imported, or two have the same name.
     """
     root = importlib.import_module(package)
     found: dict[str, type[C]] = {}
@@ -417,8 +417,17 @@ def catalogue(package: str, base: type[C]) -> dict[str, type[C]]:
                 and value.__module__ == module.__name__
                 and not inspect.isabstract(value)
             ):
-                found[value.name] = value
+                other = found.setdefault(value.name, value)
+                if other is not value:  # a spec could mean either
+                    raise FedlogitError(
+                        f"{_place(other)} and {_place(value)} are both called {value.name!r};"
+                        " rename one of them, or give it a name: ClassVar[str] = … of its own"
+                    )
     return found
+
+
+def _place(cls: type) -> str:
+    return f"{cls.__module__}:{cls.__name__}"
 
 
 def find(kind: str, package: str, base: type[C], name: str) -> type[C]:
