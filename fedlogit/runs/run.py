@@ -174,9 +174,10 @@ def _train(
             method.init(fed)
         diverged = _train_rounds(fed, run_round, rows, folder, options, progress, stop)
         diverged = diverged or _finish(fed, method)
-    if fed.devices[:-1]:
-        provenance.add({"earlier_devices": fed.devices[:-1]})
-    write_outputs(fed, folder, rows, diverged, provenance)
+        if fed.devices[:-1]:
+            provenance.add({"earlier_devices": fed.devices[:-1]})
+        # Within the block: no checkpoint has the last round, so a signal waits for the outputs.
+        write_outputs(fed, folder, rows, diverged, provenance)
 
 
 def _train_rounds(
