@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from fedlogit.data import Dataset
+from fedlogit.data import UNKNOWN, Dataset
 from fedlogit.engine.transforms import crop_and_flip, normalise, to_nchw
 
 __all__ = ["DeviceData", "DeviceText", "on_device"]
@@ -22,6 +22,7 @@ class DeviceData:
         shape: Shape of one sample: (channels, height, width) of an image, (length,) of a sequence.
         labels: Training labels, int64 (n,), or (n, T) where each position has one.
         test_labels: Test labels, the same.
+        some_unknown: Nobody knows the labels of some training samples.
         strata: What training samples are divided by where classes shall have their share, (n,).
         tokens: Samples are sequences of tokens.
         batch: Samples in a forward pass without gradients.
@@ -45,6 +46,7 @@ class DeviceData:
         self.mean, self.std = dataset.mean, dataset.std
         self.x = self.stored(dataset.x_train).to(device)
         self.labels = torch.as_tensor(dataset.y_train, dtype=torch.int64, device=device)
+        self.some_unknown = bool((dataset.y_train == UNKNOWN).any())
         self.x_test = self.stored(x_test).to(device)
         self.test_labels = torch.as_tensor(y_test, dtype=torch.int64, device=device)
         self.shape = tuple(self.x.shape[1:])

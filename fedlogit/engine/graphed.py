@@ -61,7 +61,8 @@ class GraphedEngine(LoopEngine):
             return super(GraphedEngine, self)._pass(task, gradient, given["x"], wanted)
 
         # A recording knows where the gradient lay, and numbers that Python computed with.
-        kind = ("training", task.label_weight, task.temperature, gradient.data_ptr())
+        numbers = task.label_weight, task.partly_known, task.temperature
+        kind = ("training", *numbers, gradient.data_ptr())
         return self._recorded(task.client, kind, {"x": x, **targets}, run)
 
     def forward(self, model: Client, x: torch.Tensor) -> torch.Tensor:

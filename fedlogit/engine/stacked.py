@@ -198,7 +198,8 @@ class _Phase:
 
     def learn(self, rows: Rows, step: int) -> None:
         """Let the clients in `rows` learn from their minibatch number `step`."""
-        task = self.tasks[rows[0]]  # all do the same, each on its own samples
+        # All do the same, each on its own samples; only of some may labels be unknown.
+        task = max((self.tasks[i] for i in rows), key=lambda task: task.partly_known)
         vectors = self.stack.vectors[self.stack.at(rows)].detach().requires_grad_()
         inputs = self._inputs(rows, step)
         with explain_single_sample(task.client, task.phase):
