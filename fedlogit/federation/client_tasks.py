@@ -18,6 +18,7 @@ from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec
 
 __all__ = [
+    "PHASES",
     "RoundContext",
     "batches",
     "distillation_tasks",
@@ -25,6 +26,9 @@ __all__ = [
     "private_tasks",
     "server_tasks",
 ]
+
+PHASES = ("private", "distil", "teach", "server")
+"""What comes first in the addresses of what is random about the clients and the server's model."""
 
 
 @dataclass(frozen=True)
