@@ -76,6 +76,11 @@ class ClientTask:
         given = {"labels": self.labels, "soft": self.soft}
         return {name: values[positions] for name, values in given.items() if values is not None}
 
+    def numbers_a_sample(self) -> int:
+        """Return the numbers in a sample's labels, or in its soft targets if there are more."""
+        given = (values for values in (self.labels, self.soft) if values is not None)
+        return max((math.prod(values.shape[1:]) for values in given), default=0)
+
     def loss(self, logits: torch.Tensor, targets: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss over rows of logits: samples, or all positions of all samples.
 
