@@ -53,8 +53,11 @@ def main(args: argparse.Namespace) -> None:
             context = run_context(args, spec, device)
             # Nothing to count: all clients predict together, batch after batch.
             with context.federation(lambda: None) as fed:
-                export_logits(fed, weights, args.out)
-        print(f"{args.out}: logits of {len(weights)} clients")
+                diverged = export_logits(fed, weights, args.out)
+        made = (
+            f"the clients diverged: {diverged}" if diverged else f"logits of {len(weights)} clients"
+        )
+        print(f"{args.out}: {made}")
 
 
 def _export_reason(
