@@ -24,8 +24,10 @@ from fedlogit import __version__, methods
 from fedlogit.cli import call, run_main
 from fedlogit.commands import train as train_command
 from fedlogit.errors import DataError, Diverged, FedlogitError
+from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.methods import LogitFederation
+from fedlogit.methods.average import Average
 from fedlogit.runs import outputs
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.provenance import _versions
@@ -193,6 +195,25 @@ def test_diverging_stops_with_a_result_that_says_so(train):
     assert result["status"] == "diverged"
     assert "round 1: loss of client" in result["message"]
     assert result["final"] == {}
+
+
+class ForgetsInTheEnd(Average):
+    """Its models are other ones after the last round."""
+
+    def finish(self, fed):
+        fed.load_vectors(torch.zeros_like(fed.vectors()))
+
+
+@pytest.mark.parametrize(("method", "tests"), [("average", 2), (f"{__name__}:ForgetsInTheEnd", 3)])
+def test_the_last_test_is_the_last_rounds_unless_models_have_changed(
+    train, monkeypatch, method, tests
+):
+    done, evaluate = [], Federation.evaluate
+    monkeypatch.setattr(Federation, "evaluate", lambda fed: done.append(fed.round) or evaluate(fed))
+    folder = train(method=method, rounds=2)
+    final, last = read_json(folder / "result.json")["final"], rows(folder)[-1]
+    assert len(done) == tests
+    assert (str(final["loss_test"]) == last["loss_test"]) is (tests == 2)
 
 
 def test_what_diverges_only_when_it_is_exported_has_a_result_that_says_so(train, monkeypatch):
@@ -528,7 +549,7 @@ def test_ctrl_c_saves_the_round_that_it_came_in(train, reference, tmp_path, monk
 
 
 @pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("during", ["_last_test", "_exported"])
+@pytest.mark.parametrize("during", ["_write_rows", "_last_test", "_exported"])
 def test_a_run_whose_training_is_done_is_saved_before_it_stops(
     train, tmp_path, monkeypatch, during, asked
 ):
