@@ -152,14 +152,17 @@ def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
     for name, arrays in _wanted_exports(fed).items():
         tensors |= {f"exported/{name}/{key}": torch.as_tensor(a) for key, a in arrays.items()}
     for client in fed.models:
-        state, at = client.state(), client.name
-        tensors |= {f"{at}/vector": state.vector}
-        tensors |= {f"{at}/buffers": state.buffers, f"{at}/counters": state.counters}
+        at = client.name
         moments = client.optimizer.state_dict()["state"].get(0, {})
         tensors |= {f"{at}/optimizer/{k}": v for k, v in moments.items() if v is not None}
         if counts := fed.tested.get(client.index):
             tensors |= {f"{at}/tested/{name}": getattr(counts, name) for name in _COUNTS}
-    return {name: value.detach().contiguous().clone().cpu() for name, value in tensors.items()}
+    copies = {name: value.detach().contiguous().clone() for name, value in tensors.items()}
+    for client in fed.models:
+        state, at = client.state(), client.name  # a copy itself
+        copies |= {f"{at}/vector": state.vector}
+        copies |= {f"{at}/buffers": state.buffers, f"{at}/counters": state.counters}
+    return {name: value.cpu() for name, value in copies.items()}
 
 
 def _wanted_exports(fed: Federation) -> dict[str, dict[str, np.ndarray]]:
