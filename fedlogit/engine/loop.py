@@ -37,7 +37,7 @@ class LoopEngine(Engine):
 
     def _run_and_report(self, task: ClientTask) -> float:
         loss = self.run(task)
-        self.on_task()
+        self.on_task(task, loss)
         return loss
 
     def run(self, task: ClientTask) -> float:
