@@ -519,7 +519,7 @@ def test_a_last_pass_of_one_sample_joins_the_one_before(federation):
     assert fed.logits(fed.public).shape == (4, 61, 10)
     n = len(fed.data.x_test)
     fed.data.batch = n - 1
-    assert fed._predictions.test_parts() == [slice(0, n)]
+    assert fed._predictions._test_parts() == [slice(0, n)]
 
 
 def test_what_is_exported_stays_as_it_was_and_the_last_value_counts(federation):
