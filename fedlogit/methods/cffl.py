@@ -15,8 +15,8 @@ from fedlogit.aggregation.contribution import (
     shares_of_present,
     to_shares,
 )
-from fedlogit.component import refuse_unused
 from fedlogit.federation import Federation
+from fedlogit.frozen_config import refuse_unused
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import (
     check_shares,

@@ -16,9 +16,9 @@ from fedlogit.aggregation.confidence import (
     mixture,
 )
 from fedlogit.aggregation.targets import as_targets
-from fedlogit.component import NonNegativeInt
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Client, Federation
+from fedlogit.frozen_config import NonNegativeInt
 from fedlogit.methods.model_federation import model_message, models_sent
 from fedlogit.methods.one_shot import OneShot
 from fedlogit.spec import RunSpec
