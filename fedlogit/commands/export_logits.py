@@ -53,8 +53,11 @@ def main(args: argparse.Namespace) -> None:
         with own_device(args, spec) as device:
             context = run_context(args, spec, device)
             with clients_bar(spec, not args.quiet) as bar, context.federation(bar) as fed:
-                export_logits(fed, weights, args.out)
-        print(f"{args.out}: logits of {len(weights)} clients")
+                diverged = export_logits(fed, weights, args.out)
+        made = (
+            f"the clients diverged: {diverged}" if diverged else f"logits of {spec.clients} clients"
+        )
+        print(f"{args.out}: {made}")
 
 
 def _export_reason(

@@ -231,11 +231,14 @@ def _check_finite(client: Client) -> None:
         raise Diverged(f"logits of {client.label} are not finite")
 
 
-def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> None:
+def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> str:
     """Write trained clients' logits: ``logits.npz`` and, last, ``logits.json`` with digests.
 
     Arrays are ``points``, ``test_labels``, and of each client ``public_000``, ``test_000``, …,
     float32; if a logit is not finite, only ``diverged``, the reason.
+
+    Returns:
+        That reason; "" if there is none.
     """
     _restore(fed, weights)
     arrays = {"points": fed.public.cpu().numpy(), "test_labels": fed.data.test_labels.cpu().numpy()}
@@ -245,9 +248,10 @@ def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folde
             arrays |= {f"{kind}_{i:03d}": row.cpu().numpy() for i, row in enumerate(logits)}
     except Diverged as error:
         save_diverged_logits(fed.spec, str(error), digest, folder)
-        return
+        return str(error)
     shape = [len(weights), len(fed.public), fed.classes]
     save_logits(arrays, fed.spec, {"weights_digest": digest, "shape": shape}, folder)
+    return ""
 
 
 def load_precomputed(
