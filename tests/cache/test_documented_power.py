@@ -1,4 +1,4 @@
-"""What docs/seeds-and-sizes.md says of the power of scales with new seeds is what `power` computes."""
+"""What docs/seeds-and-sizes.md says of the power of new seeds is what `power` computes."""
 
 from __future__ import annotations
 
