@@ -225,6 +225,10 @@ papers: $(STAMP) ## Write docs/papers, docs/claims.md, docs/record.md, docs/mode
 code-versions: $(STAMP) ## Write results/code_versions.csv: the commit of each published run's code
 	@python scripts/code_versions.py
 
+.PHONY: partitions
+partitions: $(STAMP) ## Write results/partitions.csv: the digest of each published run's partition
+	@python scripts/partitions.py
+
 .PHONY: schemas
 schemas: $(STAMP) ## Write the JSON schemas of config.yaml and of the papers' files
 	@python scripts/schemas.py

@@ -20,7 +20,7 @@ from filelock import FileLock, SoftFileLock, Timeout
 
 from fedlogit.errors import FedlogitError, writing
 
-__all__ = ["first_free", "held", "is_held"]
+__all__ = ["first_free", "held", "is_held", "remove_unheld"]
 
 _POLL = 0.5  # seconds between attempts
 
@@ -90,6 +90,18 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+def remove_unheld(path: Path) -> None:
+    """Remove the lock file of a process that was killed; leave one that is held, or not ours."""
+    try:
+        with path.open("r+b") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Not the next one's, who made the file anew after its last holder had removed it.
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                path.unlink()
+    except OSError:
+        return
 
 
 def _acquired(path: Path, make: Callable[[Path], None]) -> FileLock | None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import csv
 import io
-import json
 import os
 import re
 import subprocess
@@ -25,11 +24,11 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
-from fedlogit.commands._cache import read_listing
-from fedlogit.errors import DataError, FedlogitError
+from fedlogit.errors import FedlogitError
+from fedlogit.runs import layout
 from fedlogit.runs.library_code import is_source, version_of
-from fedlogit.runs.paths import ResultsLayout
 from scripts._generated import write_or_check
+from scripts._published import published_records
 
 _PACKAGE = "fedlogit"
 _INIT = PurePosixPath("__init__.py")
@@ -82,23 +81,13 @@ def table(facts: Iterable[Mapping[str, Any]], commits: Mapping[str, Commit]) -> 
 
 
 def published_facts(root: Path) -> Iterator[dict[str, Any]]:
-    """Yield the `provenance` of each published run, from the cache: none need be pulled.
+    """Yield the `provenance` of each published run.
 
     Raises:
         DataError: if the cache lacks one.
     """
-    objects = root / "dvc-remote" / "files" / "md5"
-
-    def read(digest: str) -> Any:
-        path = objects / digest[:2] / digest[2:]
-        try:
-            return json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            raise DataError(f"{path} is missing or damaged; git checkout dvc-remote") from None
-
-    for out in read_listing(ResultsLayout(root / "results").listing).values():
-        files = {file["relpath"]: file["md5"] for file in read(out["md5"])}
-        yield read(files["result.json"])["provenance"]
+    for (result,) in published_records(root, layout.RESULT):
+        yield result["provenance"]
 
 
 def versions(root: Path) -> dict[str, Commit]:

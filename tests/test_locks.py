@@ -15,7 +15,7 @@ from support.refusals import refused
 from support.waiting import heard
 
 from fedlogit.errors import FedlogitError
-from fedlogit.locks import first_free, held, is_held
+from fedlogit.locks import first_free, held, is_held, remove_unheld
 
 FORK = multiprocessing.get_context("fork")
 
@@ -47,6 +47,32 @@ def test_whether_a_lock_is_held_is_known_without_taking_it(tmp_path):
     path.parent.mkdir(exist_ok=True)
     path.symlink_to(tmp_path / "file")
     assert not is_held(path), "who takes it is told that it cannot be locked"
+
+
+def test_only_a_lock_that_nobody_holds_is_removed(tmp_path):
+    path = tmp_path / "x.lock"
+    with held(path, ""):
+        remove_unheld(path)
+        assert path.exists()
+    path.touch()  # as a killed process leaves it
+    remove_unheld(path)
+    assert not path.exists()
+    remove_unheld(path)
+
+
+def test_the_lock_of_the_next_one_is_not_removed_in_place_of_that_which_was_there(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "x.lock"
+    path.touch()
+
+    def flock(file: int, operation: int) -> None:
+        path.unlink()  # as the last holder does between opening and locking,
+        path.write_text("of the next one")  # and as the next one does then
+
+    monkeypatch.setattr("fcntl.flock", flock)
+    remove_unheld(path)
+    assert path.read_text() == "of the next one"
 
 
 def test_asking_for_a_lock_that_is_just_let_go_leaves_no_file(tmp_path, monkeypatch):

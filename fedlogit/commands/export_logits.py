@@ -55,7 +55,7 @@ def main(args: argparse.Namespace) -> None:
             with context.federation(lambda: None) as fed:
                 diverged = export_logits(fed, weights, args.out)
         made = (
-            f"the clients diverged: {diverged}" if diverged else f"logits of {len(weights)} clients"
+            f"the clients diverged: {diverged}" if diverged else f"logits of {spec.clients} clients"
         )
         print(f"{args.out}: {made}")
 

@@ -27,7 +27,7 @@ from fedlogit.runs.context import RunOptions
 from fedlogit.runs.external_code import external_code
 from fedlogit.runs.finishing import forget_outputs
 from fedlogit.runs.integrity import check_finished
-from fedlogit.runs.library_code import code_version
+from fedlogit.runs.library_code import imported_code_version
 from fedlogit.runs.provenance import differences
 from fedlogit.runs.run import check_folder, run, run_lock
 from fedlogit.runs.setup import open_data
@@ -92,7 +92,7 @@ def _by_other_code(folder: Path, spec: RunSpec) -> str:
     made = read_json(folder / layout.RESULT)["provenance"]
     before = {"code_version": made.get("code_version"), "own_code": made.get("own_code", {})}
     now = {
-        "code_version": code_version(),
+        "code_version": imported_code_version(),
         "own_code": external_code(spec.model_dump(mode="json")),
     }
     found = differences(before, now)

@@ -6,13 +6,14 @@ import hashlib
 import os
 import subprocess
 from collections.abc import Mapping
+from functools import cache
 from itertools import chain
 from pathlib import Path, PurePath
 from typing import Any
 
 import fedlogit
 
-__all__ = ["code_version", "commit_facts", "is_source", "version_of"]
+__all__ = ["code_version", "commit_facts", "imported_code_version", "is_source", "version_of"]
 
 # What a run's numbers come from; not tables, figures and plans.
 _FOLDERS = (
@@ -54,6 +55,15 @@ def code_version() -> str:
         fedlogit.__version__,
         {name: path.read_bytes() for path, name in names.items() if is_source(name)},
     )
+
+
+@cache
+def imported_code_version() -> str:
+    """Return `code_version` as it was when this process first asked, soon after it imported it.
+
+    A process that trains for hours executes what it imported, whatever was edited since.
+    """
+    return code_version()
 
 
 def commit_facts() -> dict[str, Any]:

@@ -17,7 +17,7 @@ from fedlogit.files import arrays_digest, load_npz, read_sealed, save_npz, write
 from fedlogit.locks import held
 from fedlogit.runs import layout
 from fedlogit.runs.hints import adding_hint, remake_hint
-from fedlogit.runs.library_code import code_version
+from fedlogit.runs.library_code import imported_code_version
 from fedlogit.runs.stage_records import LogitsRecord, read_record
 from fedlogit.spec import RunSpec
 
@@ -62,7 +62,7 @@ def save_logits(
         folder: Where to write.
     """
     save_npz(folder / layout.LOGITS, arrays)
-    made = {"spec_digest": spec.digest(), "code_version": code_version()}
+    made = {"spec_digest": spec.digest(), "code_version": imported_code_version()}
     write_sealed(
         folder / layout.LOGITS_RECORD, {"logits_digest": arrays_digest(arrays), **made, **about}
     )

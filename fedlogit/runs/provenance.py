@@ -13,7 +13,9 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -22,7 +24,7 @@ from fedlogit.data import Dataset
 from fedlogit.errors import DataError, missing_package
 from fedlogit.partition import Split
 from fedlogit.runs.external_code import external_code
-from fedlogit.runs.library_code import code_version, commit_facts
+from fedlogit.runs.library_code import commit_facts, imported_code_version
 from fedlogit.runs.machine import device_name
 from fedlogit.spec import RunSpec
 
@@ -33,8 +35,11 @@ __all__ = [
 ]
 
 
-# Code is what was imported, so that later commits say nothing of it.
+# Code is what was imported, so that later commits and edits say nothing of it. A process that
+# carries out many runs is forked from one that has come here.
 _commit_facts = cache(commit_facts)
+imported_code_version()
+_own_digests: WeakKeyDictionary[ModuleType, str] = WeakKeyDictionary()
 # Facts that decide no bit of a result; and a device's model, which may: a job that Slurm puts back
 # into its queue may get a node with another CPU, so a result names all models it was made on. What
 # must be the same is the kind of device and the route of float32 matrix products.
@@ -104,9 +109,9 @@ class Provenance:
         self._device = device
         self._start: dict[str, Any] = {
             "spec_digest": spec.digest(),
-            "code_version": code_version(),
+            "code_version": imported_code_version(),
             **_commit_facts(),
-            **({"own_code": own} if (own := external_code(spec.model_dump(mode="json"))) else {}),
+            **({"own_code": own} if (own := _own_code(spec)) else {}),
             "dataset_digest": dataset.digest,
             **({"normalised_by": _normalisation(dataset)} if dataset.mean else {}),
             "dataset_note": dataset.note,
@@ -154,6 +159,17 @@ class Provenance:
         if self._device.type == "cuda":
             return torch.cuda.max_memory_allocated(self._device)
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _own_code(spec: RunSpec) -> dict[str, str]:
+    """Return `external_code` of a run; of a module that an earlier run imported, as it was then."""
+    found = external_code(spec.model_dump(mode="json"))
+    imported = {name: sys.modules.get(name) for name in found}
+    return found | {
+        name: _own_digests.setdefault(module, found[name])
+        for name, module in imported.items()
+        if module is not None
+    }
 
 
 def _normalisation(dataset: Dataset) -> dict[str, list[float]]:

@@ -14,7 +14,7 @@ from fedlogit.engine.evaluation import Scores
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import write_json
-from fedlogit.locks import held
+from fedlogit.locks import held, remove_unheld
 from fedlogit.methods import Method
 from fedlogit.partition import Split
 from fedlogit.runs import layout
@@ -95,8 +95,7 @@ def run_lock(folder: Path, last: str = layout.RESULT) -> Iterator[bool]:
     """
     lock = folder / layout.LOCK
     if (folder / last).exists():  # also where nothing can be written
-        with suppress(OSError):
-            lock.unlink()  # of a process that was killed when all was done but this
+        remove_unheld(lock)  # of a process that was killed when all was done but this
         yield False
         return
     _check_vacant(folder)

@@ -248,7 +248,7 @@ def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folde
     float32; if a logit is not finite, only ``diverged``, the reason.
 
     Returns:
-        That reason, or "".
+        That reason; "" if there is none.
     """
     _restore(fed, weights)
     arrays = {"points": fed.public.cpu().numpy(), "test_labels": fed.data.test_labels.cpu().numpy()}

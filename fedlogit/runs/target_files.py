@@ -14,7 +14,7 @@ from fedlogit.component import ComponentRef
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import arrays_digest, load_npz, save_npz
 from fedlogit.runs.hints import adding_hint
-from fedlogit.runs.library_code import code_version
+from fedlogit.runs.library_code import imported_code_version
 from fedlogit.runs.logit_files import ClientLogits
 from fedlogit.runs.recorded_values import is_printed
 
@@ -37,14 +37,15 @@ def save_targets(targets: Targets, answers: ClientLogits, method: ComponentRef, 
         "weights": targets.weights.cpu().numpy(),
         "logits_digest": np.array(answers.digest),
         "method": np.array(_canonical(method)),
-        "code_version": np.array(code_version()),
+        "code_version": np.array(imported_code_version()),
     }
     save_npz(path, arrays | {"digest": np.array(arrays_digest(arrays))})
 
 
 def save_diverged_targets(diverged: str, path: Path) -> None:
     """Write, in place of targets, why the clients have no logits to make them of."""
-    save_npz(path, {"diverged": np.array(diverged), "code_version": np.array(code_version())})
+    made_by = np.array(imported_code_version())
+    save_npz(path, {"diverged": np.array(diverged), "code_version": made_by})
 
 
 def load_targets(

@@ -1,4 +1,4 @@
-"""What docs/scales.md says of the power of scales with new seeds is what `power` computes."""
+"""What docs/seeds-and-sizes.md says of the power of new seeds is what `power` computes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fedlogit.commands._many.selection import paper_options, planned_runs
 from fedlogit.results.verdicts.claim_power import POOLED
 
 pytestmark = pytest.mark.slow
-PAGE = " ".join((ROOT / "docs/scales.md").read_text(encoding="utf-8").split())
+PAGE = " ".join((ROOT / "docs/seeds-and-sizes.md").read_text(encoding="utf-8").split())
 
 
 def _pulled(clone: Path, *options: str) -> None:

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from fedlogit.component import Component, catalogue
 from fedlogit.frozen_config import model_in
 from fedlogit.methods import Method
+from fedlogit.papers import load_paper
 from fedlogit.partition import Partition
 from fedlogit.spec import RunSpec
 
@@ -99,6 +100,12 @@ def test_each_paper_has_a_table():
 def test_the_identifier_exists(paper, symbol, identifier):
     assert re.fullmatch(r"`[^`]+`", identifier), f"{paper}, {symbol}: {identifier}"
     assert exists(identifier.strip("`")), f"{paper}, {symbol}: {identifier}"
+
+
+def test_every_method_of_the_comparison_is_there():
+    methods = PAGE.read_text(encoding="utf-8").partition("\n## Methods\n")[2].partition("\n## ")[0]
+    compared = load_paper("comparison", PAGE.parents[1] / "workflow/papers").methods
+    assert compared.keys() - set(re.findall(r"`(\w+)`", methods)) == set()
 
 
 @pytest.mark.parametrize(

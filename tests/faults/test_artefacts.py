@@ -370,7 +370,7 @@ def test_stopped_clients_go_on_only_with_the_same_code(stages, tmp_path, monkeyp
             script("train_clients", *command)
     (part,) = saved
     with monkeypatch.context() as patch:
-        patch.setattr(provenance, "code_version", lambda: "other")
+        patch.setattr(provenance, "imported_code_version", lambda: "other")
         said = script("train_clients", *command)
         assert said.returncode == 2
         assert "-> other; to start anew, remove" in said.stderr

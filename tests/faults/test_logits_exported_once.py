@@ -13,7 +13,7 @@ from support.calls import script
 from support.small import small_spec
 
 from fedlogit.files import load_npz, read_json, read_sealed, save_npz, write_json, write_sealed
-from fedlogit.locks import held
+from fedlogit.locks import held, is_held
 from fedlogit.runs import progress
 from fedlogit.runs.logit_files import load_logits
 
@@ -85,6 +85,14 @@ def test_a_second_process_waits_and_then_finds_them(clients):
     assert f"another process makes {clients}; waiting for it to end" in said[0][1]
     assert f"{clients} is finished" in said[0][1]
     assert written(clients) == before
+
+
+def test_a_second_process_that_finds_the_clients_trained_leaves_the_lock(clients):
+    """Else it would export beside the first, on a lock of its own."""
+    with held(clients / ".lock", ""):
+        code, said = job("train_clients", clients.parent, clients / "spec.json", clients)
+        assert (code, said) == (0, f"{clients} is finished\n")
+        assert is_held(clients / ".lock")
 
 
 def half_replaced(clients: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +25,7 @@ from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.context import RunOptions
 from fedlogit.runs.external_code import external_code
 from fedlogit.runs.imported_sources import imported_sources
+from fedlogit.runs.library_code import imported_code_version
 from fedlogit.runs.provenance import differences
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
@@ -39,7 +41,9 @@ def copied(tmp_path, monkeypatch) -> Path:
     package = Path(fedlogit.__file__).parent
     copy = shutil.copytree(package, tmp_path / "copy", ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setattr(fedlogit, "__file__", str(copy / "__init__.py"))
-    return copy
+    imported_code_version.cache_clear()
+    yield copy
+    imported_code_version.cache_clear()
 
 
 def test_code_edited_between_stop_and_resume(train, tmp_path, monkeypatch, copied):
@@ -47,6 +51,7 @@ def test_code_edited_between_stop_and_resume(train, tmp_path, monkeypatch, copie
         train(tmp_path / "x", every=0, method="uwa")
     source = copied / "methods" / "uwa.py"
     source.write_text(source.read_text() + "# edited\n")
+    imported_code_version.cache_clear()  # as in the process that resumes
     with refused("code_version 0.") as told:
         train(tmp_path / "x", method="uwa")
     assert f"remove {tmp_path}/x/checkpoint*.safetensors" in str(told.value)
@@ -105,8 +110,27 @@ def test_a_users_own_aggregator_edited_in_between(train, tmp_path, monkeypatch):
     with stop_after(1, monkeypatch):
         train(tmp_path / "x", every=0, **changes)
     (tmp_path / "own_mean.py").write_text(MEAN.replace("mean(0)", "mul(2).mean(0)"))
+    monkeypatch.delitem(sys.modules, "own_mean")  # as in the process that resumes
     with refused("own_code "):
         train(tmp_path / "x", **changes)
+
+
+def test_a_run_names_the_own_code_that_its_process_imported(
+    train, tmp_path, monkeypatch, own_modules
+):
+    """In a process of many runs, a file that is edited in between is not what is executed."""
+    (tmp_path / "own_mean.py").write_text(MEAN)
+    changes = {"method": "aggregator(function='own_mean:mean')", "rounds": 1}
+
+    def own_code(folder: Path, seed: int) -> str:
+        trained = train(folder, seed=seed, **changes)
+        return read_json(trained / "result.json")["provenance"]["own_code"]["own_mean"]
+
+    first = own_code(tmp_path / "x", 1)
+    (tmp_path / "own_mean.py").write_text(MEAN.replace("mean(0)", "mul(2).mean(0)"))
+    assert own_code(tmp_path / "y", 2) == first
+    monkeypatch.delitem(sys.modules, "own_mean")
+    assert own_code(tmp_path / "z", 3) == file_digest(tmp_path / "own_mean.py")[:12] != first
 
 
 @pytest.mark.parametrize(
@@ -221,7 +245,7 @@ def test_another_model_of_cpu_goes_on_and_is_named(train, tmp_path, monkeypatch)
 def test_snakemake_says_so_and_starts_nothing_anew(python, tmp_path, monkeypatch, target):
     """As after a preempted job and a `git pull`: the user decides, the checkpoint stays."""
     run, spec = target
-    folder, code = tmp_path / run, "fedlogit.runs.provenance.code_version"
+    folder, code = tmp_path / run, "fedlogit.runs.provenance.imported_code_version"
     write_json(tmp_path / "spec.json", spec)
     places = ("--spec", str(tmp_path / "spec.json"), "--out", str(folder), "--device", "cpu")
     with monkeypatch.context() as patch, stop_after(1, monkeypatch):

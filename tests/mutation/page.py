@@ -84,7 +84,7 @@ def page(head: dict, results: Sequence[Result], reasons: Path, sample: int) -> s
         f"Last run: {time.strftime('%Y-%m-%d')}, seed {head['seed']}, {tools}."
         f" **{rate(drawn)}**; at least {100 * NEEDED:.0f} % must be. Of the survivors,"
         f" {reasoned} of {len(lives)} are explained below. {_ends(drawn)}".rstrip(),
-        f"Stopped after {len(drawn)} of the {sample} drawn." if len(drawn) < sample else "",
+        _untested(len(drawn), sample),
         _counts("part", drawn, lambda m: m["scope"], lambda scope: scope, head["candidates"]),
         "By mutation operator:",
         _counts("operator", drawn, lambda m: m["operator"], lambda o: OPERATORS.get(o, o)),
@@ -147,6 +147,13 @@ def _ends(results: Sequence[Result]) -> str:
     counts = {text: sum(o.status == status for _, o in results) for status, text in said.items()}
     parts = [f"{count} {text}" for text, count in counts.items() if count]
     return f"Among those killed: {', '.join(parts)}." if parts else ""
+
+
+def _untested(tested: int, drawn: int) -> str:
+    """Return that the run was ended early; "" if it came to all mutants that were drawn."""
+    if tested == drawn:
+        return ""
+    return f"{tested} of the {drawn} mutants drawn were tested; the run was ended before the rest."
 
 
 def _counts(

@@ -194,7 +194,7 @@ def test_the_page_says_why_a_mutant_lives_or_that_nobody_has(tmp_path):
     assert "| `str(x)` → `str(None)` | Nobody reads it. |" in text
     assert "| `x + x` → `x - x` | *Not explained.* |" in text
     assert "| sums | 9 | 2 | 0 | 2 | 0.0 % |" in text
-    assert "Stopped after 2 of the 3 drawn." in text
+    assert "2 of the 3 mutants drawn were tested; the run was ended before the rest." in text
 
 
 def test_rates_count_all_that_do_not_survive():

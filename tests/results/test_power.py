@@ -25,7 +25,7 @@ def test_seeds_needed_are_the_known_ones(effect, seeds):
 
 
 @pytest.mark.parametrize(("effect", "seeds"), [(1.4, 5), (2.3, 3)])
-def test_what_docs_scales_says_of_five_and_three_seeds(effect, seeds):
+def test_what_the_docs_say_of_five_and_three_seeds(effect, seeds):
     assert power(effect - 0.05, seeds) < 0.8 <= power(effect + 0.05, seeds)  # to one decimal
 
 

@@ -10,7 +10,12 @@ from support.resuming import stop_after
 
 import fedlogit
 from fedlogit.files import read_json
-from fedlogit.runs.library_code import code_version, commit_facts, is_source
+from fedlogit.runs.library_code import (
+    code_version,
+    commit_facts,
+    imported_code_version,
+    is_source,
+)
 
 
 def git(folder: Path, *command: str) -> str:
@@ -50,6 +55,16 @@ def test_a_source_that_git_does_not_know_counts_as_uncommitted(package, name):
     (package / name).write_text("")
     assert code_version() != before
     assert commit_facts()["uncommitted"]
+
+
+def test_a_process_names_the_code_that_it_imported_whatever_was_edited_since(package):
+    imported_code_version.cache_clear()
+    try:
+        imported = imported_code_version()
+        (package / "methods" / "one.py").write_text("# edited")
+        assert imported_code_version() == imported != code_version()
+    finally:
+        imported_code_version.cache_clear()  # it is of the small package
 
 
 @pytest.mark.parametrize(

@@ -625,7 +625,7 @@ def test_a_finished_run_is_left_alone(train, tmp_path, python):
 def test_a_finished_run_says_when_the_code_is_another_now(train, tmp_path, monkeypatch, capsys):
     folder = train(tmp_path / "x")
     write_json(tmp_path / "spec.json", SMALL)
-    monkeypatch.setattr(train_command, "code_version", lambda: "0.0.0+other")
+    monkeypatch.setattr(train_command, "imported_code_version", lambda: "0.0.0+other")
     given = ("--spec", tmp_path / "spec.json", "--out", folder, "--data", tmp_path)
     call("train", list(map(str, given)))
     said = capsys.readouterr().out
@@ -668,7 +668,7 @@ def test_a_run_that_is_not_whole_is_trained_again(train, tmp_path, capsys, what)
 def test_other_code_trains_again(train, tmp_path, capsys, monkeypatch):
     folder = train(tmp_path / "x")
     (folder / "result.json").unlink()
-    monkeypatch.setattr("fedlogit.runs.provenance.code_version", lambda: "other")
+    monkeypatch.setattr("fedlogit.runs.provenance.imported_code_version", lambda: "other")
     train(folder)
     assert "put back" not in capsys.readouterr().err
     assert read_json(folder / "result.json")["provenance"]["code_version"] == "other"
