@@ -58,7 +58,7 @@ class Peers:
     def __init__(self, peers: int, classes: int = 10) -> None:
         self.all_clients, self.present_indices = [None] * peers, torch.arange(peers)
         self.classes, self.round, self.spec = classes, 1, small_spec()
-        self._senders = Senders(self.all_clients, honest=peers, round=1)
+        self._senders = Senders(self.all_clients, first_adversary=peers, round=1)
         self._channel = Channel(self.spec)
         self.ledger = self._channel.ledger
         self.noted = {}
