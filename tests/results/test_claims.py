@@ -363,6 +363,7 @@ def test_a_claim_may_hold_on_average(runs, judge):
     [
         ([0.125, 0.25], 2, True, True),
         ([0.125, 0.125], 2, False, True),  # equal to the margin is not above it
+        ([0.2503 - 0.1253] * 3, 3, False, True),  # nor is what rounding puts above
         ([0.125, 0.25], 3, True, False),
         ([0.5, math.nan], 2, False, True),
         ([0.5], 1, True, True),

@@ -26,7 +26,7 @@ from fedlogit.papers.artefact import REFERENCE
 from fedlogit.papers.claim_options import ANY, Comparison
 from fedlogit.results.collect import axis_value_matches
 from fedlogit.results.formatting import number
-from fedlogit.results.statistics.means import INSIDE, p_above, paired_interval
+from fedlogit.results.statistics.means import INSIDE, ROUNDING, p_above, paired_interval
 from fedlogit.results.verdicts.claim_names import Naming
 
 __all__ = ["TESTS", "Evidence", "cells", "dataset_of", "pooled"]
@@ -85,9 +85,8 @@ class Evidence:
     @property
     def agrees(self) -> bool:
         """Return whether the mean points the claimed way, however noisy."""
-        return len(self.differences) > 0 and float(self.differences.mean(skipna=False)) > (
-            self.margin
-        )
+        mean = float(self.differences.mean(skipna=False))  # NaN of none is not above anything
+        return mean > self.margin + ROUNDING
 
     @property
     def description(self) -> str:
