@@ -25,7 +25,7 @@ ENGINES = ("loop", "graphed", "stacked")
 SHARED, PROCESSES = "tf_cnn", (3, 6)  # several runs on one GPU
 _READY = 20.0  # seconds until all processes have begun
 Point = dict[str, str | float]
-COLUMNS = ("case", "engine", "processes", "batches_per_second", "memory_mb", "device", "torch")
+COLUMNS = ("case", "engine", "processes", "batches_per_second", "memory_mib", "device", "torch")
 
 
 def points(engine: str, cases: Sequence[str]) -> list[Point]:
@@ -80,7 +80,7 @@ def _markdown(found: Sequence[Point]) -> Iterator[str]:
             yield (
                 f"| {case.title} | {case.clients} | {case.batch} | `{point['engine']}`"
                 f" | {point['processes']} | {rate:,.0f} | {times}"
-                f" | {float(point['memory_mb']):,.0f} |"
+                f" | {float(point['memory_mib']):,.0f} |"
             )
 
 

@@ -85,7 +85,7 @@ def _family() -> str:
 
 def _seconds(one: Played, samples: float) -> Row:
     columns = ("seconds_median", "seconds_min", "seconds_max", "n", "samples_per_second",
-               "memory_mb", "seconds_to_first_round", "accuracy")  # fmt: skip
+               "memory_mib", "seconds_to_first_round", "accuracy")  # fmt: skip
     if not one.seconds:
         return dict.fromkeys(columns, "")
     median = statistics.median(one.seconds)

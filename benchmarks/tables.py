@@ -98,7 +98,7 @@ def _markdown(rows: Sequence[Row]) -> list[str]:
         lines += [
             "", f"**{name}**: {WORKLOADS[name].title}.", "",
             f"Code {own[0]['code']}, on {own[0]['machine']}.", "",
-            "| " + " | ".join(h.replace("_", " ") for h in head) + " |",
+            "| " + " | ".join(map(_heading, head)) + " |",
             "|" + "---|" * len(head),
         ]  # fmt: skip
         lines += [
@@ -108,6 +108,11 @@ def _markdown(rows: Sequence[Row]) -> list[str]:
         ]
         lines += _absent(own)
     return lines
+
+
+def _heading(column: str) -> str:
+    """Return what a column is called above a table."""
+    return column.replace("_", " ").replace("mib", "MiB")
 
 
 def _absent(own: Sequence[Row]) -> list[str]:

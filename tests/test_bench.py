@@ -75,7 +75,7 @@ def test_a_row_has_ratios_to_the_plain_loop_the_fastest_peer_and_the_limit():
     assert ours["times_as_fast_as_the_plain_loop"] == 8
     assert ours["times_as_fast_as_the_fastest_peer"] == 3
     assert ours["share_of_limit"] == 0.5  # half of 10^12 operations in the time of all of them
-    assert (ours["seconds_median"], ours["samples_per_second"], ours["memory_mb"]) == (1.5, 67, 2)
+    assert (ours["seconds_median"], ours["samples_per_second"], ours["memory_mib"]) == (1.5, 67, 2)
     assert found[3]["note"] == "the fastest peer"
 
 
@@ -108,6 +108,7 @@ def test_a_summary_has_a_table_for_each_machine_and_a_table_a_line_that_names_it
     tables.write(found, tmp_path)
     page = (tmp_path / "speed.md").read_text()
     assert page.count(", on here.") == page.count(", on there.") == 1
+    assert page.count(" | memory MiB | ") == 2
 
 
 def test_a_part_of_the_bench_leaves_the_other_rows_as_they_are(monkeypatch, tmp_path):
@@ -301,12 +302,12 @@ def test_a_workloads_first_word_names_all_of_its_kind():
 def test_growth_has_the_slope_of_the_last_three_points_a_table_and_a_picture(tmp_path):
     # Of 1, 10, 100, 1000 clients: 7 s, then 2, 20, 200 s, which is linear.
     table = [
-        {"axis": "clients", "size": 10**i, "seconds": seconds, "memory_mb": 500 + 10**i - 1,
+        {"axis": "clients", "size": 10**i, "seconds": seconds, "memory_mib": 500 + 10**i - 1,
          "parameters": 9.0, "seconds_to_first_step": 3.0}
         for i, seconds in enumerate([7.0, 2.0, 20.0, 200.0])
     ]  # fmt: skip
     assert growth.slope(table, "seconds") == pytest.approx(1)
-    assert growth.slope(table, "memory_mb") == pytest.approx(1, abs=0.03), "above the first point"
+    assert growth.slope(table, "memory_mib") == pytest.approx(1, abs=0.03), "above the first point"
     assert math.isnan(growth.slope(table[:2], "seconds")), "of two points"
     growth.write(table, [{"axis": "plan", "size": "", "seconds": 6.25}], tmp_path, 1)
     growth.draw(table, tmp_path / "growth", "a machine")
@@ -337,7 +338,7 @@ def test_a_workload_is_a_run_that_its_engines_play(name):
 
 def test_engines_on_a_gpu_are_told_beside_the_loop(tmp_path):
     """Two processes of 30 and 50 minibatches a second share a GPU: 80, twice the loop's 40."""
-    where = {"case": "tf_cnn", "processes": 1, "memory_mb": 9.0, "device": "a GPU", "torch": "2"}
+    where = {"case": "tf_cnn", "processes": 1, "memory_mib": 9.0, "device": "a GPU", "torch": "2"}
     loop, one, other = (
         where | {"engine": engine, "batches_per_second": rate}
         for engine, rate in (("loop", 40.0), ("graphed", 30.0), ("graphed", 50.0))
@@ -351,7 +352,7 @@ def test_engines_on_a_gpu_are_told_beside_the_loop(tmp_path):
 def test_a_point_counts_minibatches_of_all_clients():
     found = gpu_point.measure("mlp_net", "loop", torch.device("cpu"), 0.0, 0.2)
     assert found["batches_per_second"] > 0
-    assert (found["processes"], found["memory_mb"]) == (1, 0.0)
+    assert (found["processes"], found["memory_mib"]) == (1, 0.0)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="measures for minutes where there is a GPU")
