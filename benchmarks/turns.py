@@ -19,6 +19,8 @@ from benchmarks.contestants import HERE, Contestant
 __all__ = ["Played", "Player", "play"]
 
 SAMPLE_SECONDS = 0.1
+ANSWER_SECONDS = 3600.0
+"""Who takes longer for a turn is stuck: the longest measured one took under a minute."""
 
 
 @dataclass
@@ -56,16 +58,22 @@ class Player:
         """Let it play a round.
 
         Raises:
-            RuntimeError: with the last line it printed, if it did not answer.
+            RuntimeError: with the last line it printed, if it did not answer, or not in time.
         """
+        limit = threading.Timer(ANSWER_SECONDS, self._kill)
+        limit.start()
         try:
             self._process.stdin.write("\n")
             self._process.stdin.flush()
             return json.loads(self._process.stdout.readline())
         except (OSError, ValueError):
+            if limit.finished.is_set():
+                raise RuntimeError(f"no answer in {ANSWER_SECONDS:g} s") from None
             self._errors.seek(0)
             last = self._errors.read().decode(errors="replace").strip().splitlines()
             raise RuntimeError(last[-1] if last else "it ended without a word") from None
+        finally:
+            limit.cancel()
 
     def memory(self) -> int:
         """Return bytes of its processes now; what they share is divided among them."""
@@ -83,6 +91,10 @@ class Player:
 
     def close(self) -> None:
         """End it, and the processes that it started."""
+        self._kill()
+        self._errors.close()
+
+    def _kill(self) -> None:
         tree: list[psutil.Process] = []
         with suppress(psutil.Error):
             tree = psutil.Process(self._process.pid).children(recursive=True)
@@ -91,7 +103,6 @@ class Player:
         for process in tree:
             with suppress(psutil.Error):
                 process.kill()
-        self._errors.close()
 
 
 def play(

@@ -1,5 +1,6 @@
 """The bench at a tiny size: same arrays, same accuracies; ratios by hand; reasons for absences."""
 
+import json
 import math
 from dataclasses import replace
 from importlib import import_module
@@ -12,7 +13,7 @@ import torch
 from support.refusals import refused
 
 from benchmarks import __main__ as bench
-from benchmarks import gpu, gpu_point, growth, ours, rows, tables
+from benchmarks import gpu, gpu_point, growth, ours, rows, tables, turns
 from benchmarks.contestants import Contestant, contestants
 from benchmarks.export import export
 from benchmarks.federations import federation
@@ -143,6 +144,13 @@ def test_who_fails_has_the_error_in_its_row_and_others_play_on(folder, prepared)
     failed, fine = play([broken, loop], 1, lambda _: None)
     assert failed.reason == "failed: no such thing"
     assert len(fine.seconds) == 1
+
+
+def test_who_does_not_answer_in_time_is_ended(monkeypatch):
+    monkeypatch.setattr(turns, "ANSWER_SECONDS", 0.5)
+    stuck = Contestant("stuck", "peer", ("sh", "-c", "sleep 600 & wait"))
+    (found,) = play([stuck], 1, lambda _: None)
+    assert found.reason == "failed: no answer in 0.5 s"
 
 
 @pytest.mark.slow
@@ -347,6 +355,24 @@ def test_engines_on_a_gpu_are_told_beside_the_loop(tmp_path):
     text = (tmp_path / "engines.md").read_text()
     assert "on a GPU, PyTorch 2" in text
     assert "| CELM's CNN | 5 | 128 | `graphed` | 2 | 80 | 2.0 | 9 |" in text
+
+
+def test_a_case_without_a_number_on_a_gpu_has_the_reason(tmp_path):
+    """The process prints lines of its own, too, fails at one case and dies at another."""
+    cases = ["tf_cnn", "lenet", "mlp_net"]
+    good = {"case": "tf_cnn", "engine": "graphed", "processes": 1, "batches_per_second": 40.0}
+    good |= {"memory_mib": 9.0, "device": "a GPU", "torch": "2"}
+    bad = {"case": "lenet", "engine": "graphed", "error": "out of memory"}
+    printed = "\n".join(["a warning", json.dumps(good), json.dumps(bad)])
+    found = gpu.answered("graphed", cases, printed, -9)
+    died = {"case": "mlp_net", "engine": "graphed", "error": "its process ended with exit code -9"}
+    assert found == [good, bad, died]
+    gpu.write([*found, gpu.joined([good, died])], tmp_path)
+    assert len((tmp_path / "engines.csv").read_text().splitlines()) == 2
+    *_, first, second, third = (tmp_path / "engines.md").read_text().splitlines()
+    assert first.endswith(", `graphed`: out of memory")
+    assert second.endswith(", `graphed`: its process ended with exit code -9")
+    assert third.endswith(", `graphed`, 2 processes: its process ended with exit code -9")
 
 
 def test_a_point_counts_minibatches_of_all_clients():
