@@ -302,6 +302,14 @@ def study(tmp_path) -> Path:
     return folder
 
 
+def test_what_is_being_written_is_no_orphan(tmp_path):
+    drawn = tmp_path / "tables/p/paper"
+    drawn.mkdir(parents=True)
+    for name in ("old.md", ".t.12345.csv"):
+        (drawn / name).touch()
+    assert orphans(tmp_path, [], ["p"]) == [drawn / "old.md"]
+
+
 def pruned(results: Path, papers: Path):
     return script("redraw", "--prune", "--results", str(results), "--papers", str(papers))
 
