@@ -22,6 +22,7 @@ from fedlogit.commands._values import count
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.drawn_files import differences, orphans, strangers
+from fedlogit.results.pages.report import outlived_pages
 from fedlogit.results.redraw import redraw
 from fedlogit.runs.paths import ResultsLayout
 
@@ -77,8 +78,15 @@ def not_here(results: Path) -> int:
 
 
 def _pruned(plan: Plan, drawn: Sequence[Path]) -> list[Path]:
-    """Remove what was not drawn of the plan's papers; return what that was."""
+    """Remove what was not drawn of the plan's papers, and pages of scales that are no more.
+
+    Pages are made by Snakemake, so those of other scales stay.
+
+    Returns:
+        What was removed.
+    """
     stale = orphans(plan.results, drawn, plan.papers)
+    stale += outlived_pages(plan.results, plan.papers)
     for path in stale:
         path.unlink()
     return stale

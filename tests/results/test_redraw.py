@@ -314,6 +314,19 @@ def pruned(results: Path, papers: Path):
     return script("redraw", "--prune", "--results", str(results), "--papers", str(papers))
 
 
+def test_pruning_removes_the_report_on_scales_that_a_paper_no_longer_has(
+    tmp_path, finished, papers
+):
+    kept, gone, others = (
+        tmp_path / f"report/{name}.html" for name in ("celm/quick", "celm/half", "lab/half")
+    )
+    for page in (kept, gone, others):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.touch()
+    assert pruned(tmp_path, papers).returncode == 0
+    assert [page.exists() for page in (kept, gone, others)] == [True, False, True]
+
+
 def test_pruning_leaves_other_folders_papers_alone(tmp_path, finished, papers, study):
     assert pruned(tmp_path, papers).returncode == 0
     theirs = {path for kind in ("tables", "summary") for path in (tmp_path / kind).rglob("*.*")}
