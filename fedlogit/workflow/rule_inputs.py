@@ -1,8 +1,9 @@
 """What each rule of the workflow reads: a method per rule, from its wildcards to its files.
 
-What is there already depends on nothing: neither a newer file nor a missing data set makes a run
-start again that was trained here or pulled. Its folder's name is the hash of all that it depends
-on. Paths are texts, as rules write them.
+A partition, clients and a run that are there depend on nothing: neither a newer file nor a missing
+data set makes a run start again that was trained here or pulled. Its folder's name is the hash of
+all that it depends on. Logits and targets in between, which only runs that are missing ask for,
+follow the clients and the data. Paths are texts, as rules write them.
 """
 
 from __future__ import annotations
