@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pandas as pd
 import pytest
@@ -522,6 +523,13 @@ def test_alike_is_neither_below_nor_above(runs, judge, rival, scatter, expected,
     first, second = row["evidence"].split("; ")
     assert first.startswith(f"Average vs UWA: 0.7000 vs {rival:.4f} (n=3, {0.7 - rival:.4f}")
     assert second.startswith(f"UWA vs Average: {rival:.4f} vs 0.7000 (n=3, {rival - 0.7:.4f}")
+
+
+def test_a_label_does_not_tear_a_line_of_evidence_apart(runs, judge):
+    labels = {"uwa": "UWA; weighted", "average": "Average"}
+    row = judge(runs(0.6) + runs(0.7, method="uwa"), "greater", labels=labels, **GREATER)
+    (line,) = re.findall("^- (.*)$", evidence_markdown(pd.DataFrame([row])), re.MULTILINE)
+    assert line.startswith("UWA, weighted vs Average: 0.7000 vs 0.6000 (n=3")
 
 
 def test_alike_is_of_every_rival(runs, judge):
