@@ -66,7 +66,7 @@ class PlanWriter:
         """Return the path and the content of each artefact's file, by the artefact's name."""
         if (paper, scale) not in self._artefacts:
             runs = self._plan.layout.runs
-            artefacts = [a.as_artefact(runs) for a in self._plan.all_of(paper, scale)]
+            artefacts = [a.as_artefact(runs) for a in self._plan.planned_of(paper, scale)]
             self._artefacts[paper, scale] = {a.id: (artefact_plan(a), a.plain()) for a in artefacts}
         return self._artefacts[paper, scale]
 

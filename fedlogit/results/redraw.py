@@ -50,7 +50,7 @@ def redraw(plan: Plan, references: Path, out: Path, jobs: int = 1) -> list[Path]
         (paper.paper, scale)
         for paper in plan.papers.values()
         for scale in paper.scales
-        if any(a.kind == "table" for a in plan.artefacts_of(paper.paper, scale))
+        if any(a.kind == "table" for a in plan.drawable_of(paper.paper, scale))
     ]
     drawings = [partial(_draw, a.as_artefact(runs), references, out) for a in plan.covered()]
     for paper, scale in compared:

@@ -154,12 +154,14 @@ class RuleInputs:
 
         Where they cover nothing, as in a study that one method lacks, it shows all that is drawn.
         """
-        artefacts = self._plan.artefacts_of(paper, scale)
+        artefacts = self._plan.drawable_of(paper, scale)
         if self._plan.settings.partial:
             covered = self._plan.covered()
             artefacts = [artefact for artefact in artefacts if artefact in covered] or artefacts
         if not artefacts:
-            raise nothing_to_show(paper, scale, unfinished=bool(self._plan.all_of(paper, scale)))
+            raise nothing_to_show(
+                paper, scale, unfinished=bool(self._plan.planned_of(paper, scale))
+            )
         tables = any(artefact.kind == "table" for artefact in artefacts)
         return {
             "artefacts": [self._writer.artefact_file(artefact) for artefact in artefacts],
