@@ -73,7 +73,7 @@ class Evidence:
     lacks: str = ""
 
     @property
-    def test(self) -> tuple[np.ndarray, float]:
+    def differences_and_margin(self) -> tuple[np.ndarray, float]:
         """Return what `fedlogit.results.verdicts.rules.decide` needs."""
         return self.differences.to_numpy(dtype=float), self.margin
 
@@ -239,14 +239,14 @@ def _evidence_of_sides(
 
 def _difference_in_numbers(found: Evidence, options: Comparison) -> str:
     """Return the mean difference, its 90 % interval and the p value, where there are seeds."""
-    differences, _ = found.test
+    differences, _ = found.differences_and_margin
     if len(differences) < 2:
         return ""
     mean, low, high = (
         number(value, options.metric)
         for value in (float(np.mean(differences)), *paired_interval(differences, INSIDE))
     )
-    return f", {mean} [{low} to {high}], p={p_above(*found.test):.2g}"
+    return f", {mean} [{low} to {high}], p={p_above(*found.differences_and_margin):.2g}"
 
 
 def _evidence_for_greater(

@@ -135,9 +135,11 @@ def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
     """Return what comparisons decide together, and how many there are."""
     # Of a cell some of whose seeds are missing nothing is known: they may turn it.
     known = [e if e.whole else replace(e, differences=e.differences[:0]) for e in found]
-    by_cell, by_mean = decide([e.test for e in known]), decide(list(pooled(known).values()))
+    by_cell = decide([e.differences_and_margin for e in known])
+    by_mean = decide(list(pooled(known).values()))
     run = sum(e.whole for e in found)
-    within = largest_difference([e.test[0] for e in found]) if shares else math.inf
+    differences = [e.differences_and_margin[0] for e in found]
+    within = largest_difference(differences) if shares else math.inf
     row = {
         "result": final_result(by_cell, by_mean, whole=run == len(found), within=within),
         "reason": "",
