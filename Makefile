@@ -192,7 +192,7 @@ AS_COMMITTED = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && git arch
 BENCH_DATA = $(SNAKEMAKE) -- $(foreach d,mnist fashion_mnist cifar10,data/prepared/$(d).npz)
 
 .PHONY: bench
-bench: $(STAMP) ## Measure speed against plain PyTorch loops, into benchmarks/results (BENCH="--only W1 --turns 3")
+bench: $(STAMP) ## Measure speed against plain PyTorch loops, into benchmarks/results (BENCH="--only W1 --repetitions 3")
 	@$(BENCH_DATA)
 	@python -m benchmarks $(BENCH)
 

@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.axis import Axis
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from benchmarks.contestants import HERE
+from benchmarks.implementations import HERE
 from benchmarks.rows import machine
 from fedlogit.cli import run_main
 from fedlogit.files import write_atomic
@@ -113,8 +113,8 @@ def draw(table: Sequence[Point], stem: Path, where: str) -> None:
             if not column:
                 panel.set_ylabel(title)
         axes[-1, column].set_xlabel(name.capitalize())
-    said = f"On {where}. {_SLOPE}"
-    header(figure, "Time and memory of a round as one size grows", said)
+    subtitle = f"On {where}. {_SLOPE}"
+    header(figure, "Time and memory of a round as one size grows", subtitle)
     save_figure(figure, stem)
 
 
