@@ -2,10 +2,10 @@
 
     python -m fedlogit redraw
 
-It covers every scale. With --prune, it also deletes results that no finished run gives, provided
-that all published runs have been pulled; results of papers that PAPERS lacks are kept. With
---check, it draws into a temporary folder and compares: numbers up to rounding, texts exactly,
-pictures by what one can see.
+It covers every scale. With --prune, it also deletes results that no finished run gives, and pages
+of the report on scales that a paper no longer has, provided that all published runs have been
+pulled; results of papers that PAPERS lacks are kept. With --check, it draws into a temporary folder
+and compares: numbers up to rounding, texts exactly, pictures by what one can see.
 """
 
 from __future__ import annotations
