@@ -9,8 +9,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fedlogit.component import FrozenConfig, refuse_unused
 from fedlogit.errors import FedlogitError
+from fedlogit.frozen_config import FrozenConfig, refuse_unused
 
 __all__ = ["Adversaries"]
 

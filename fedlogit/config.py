@@ -9,9 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator
 
-from fedlogit.component import MAX_PARALLEL, FrozenConfig, Name, Seeds
 from fedlogit.engine_names import EngineName
 from fedlogit.errors import FedlogitError
+from fedlogit.frozen_config import MAX_PARALLEL, FrozenConfig, Name, Seeds
 from fedlogit.yaml_files import load_yaml
 
 __all__ = ["Settings", "read_settings"]

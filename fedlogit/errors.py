@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 __all__ = [
+    "LONGEST_SHOWN",
     "DataError",
     "Diverged",
     "FedlogitError",
@@ -27,7 +28,8 @@ __all__ = [
 ]
 
 
-_LONGEST_SHOWN = 100  # letters of a value that a message repeats
+LONGEST_SHOWN = 100
+"""Letters of a value that a message repeats."""
 
 
 class FedlogitError(ValueError):
@@ -127,7 +129,7 @@ def missing_package(
 def shown(value: object) -> str:
     """Return a value as a message repeats it; only the beginning of a long one."""
     text = repr(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
 
 
 def unknown(kind: str, name: object, options: Iterable[str]) -> FedlogitError:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fedlogit.component import FrozenConfig, NonNegativeInt, PositiveInt
 from fedlogit.errors import FedlogitError
+from fedlogit.frozen_config import FrozenConfig, NonNegativeInt, PositiveInt
 from fedlogit.rng import rng
 
 __all__ = ["Participation", "Stay"]

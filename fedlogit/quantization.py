@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from fedlogit.component import FrozenConfig, refuse_unused
+from fedlogit.frozen_config import FrozenConfig, refuse_unused
 
 __all__ = ["Quantization"]
 

@@ -15,16 +15,16 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fedlogit import dotted_keys
 from fedlogit.adversaries import Adversaries
-from fedlogit.component import (
+from fedlogit.component import ComponentRef
+from fedlogit.files import canonical_json
+from fedlogit.frozen_config import (
     LARGEST,
-    ComponentRef,
     FrozenConfig,
     Name,
     NonNegativeInt,
     PositiveInt,
     refuse_unused,
 )
-from fedlogit.files import canonical_json
 from fedlogit.participation import Participation
 from fedlogit.quantization import Quantization
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import yaml
 
-from fedlogit.component import FrozenConfig, model_in, unknown_key
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_text
+from fedlogit.frozen_config import FrozenConfig, model_in, unknown_key
 
 __all__ = ["check_keys", "load_yaml"]
 

@@ -23,8 +23,8 @@ from pydantic import BaseModel
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
-from fedlogit.component import FrozenConfig
 from fedlogit.config import Settings
+from fedlogit.frozen_config import FrozenConfig
 from fedlogit.papers import Paper
 from fedlogit.spec import RunSpec
 from scripts._generated import write_or_check

@@ -6,7 +6,7 @@ import argparse
 import math
 from pathlib import Path
 
-from fedlogit.component import MAX_PARALLEL
+from fedlogit.frozen_config import MAX_PARALLEL
 
 __all__ = ["count", "given_file", "given_path", "positive", "seconds"]
 

@@ -19,7 +19,6 @@ from fedlogit.errors import Diverged
 from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights, weights_digest
 from fedlogit.runs.logit_files import logits_exported, logits_lock, save_diverged_logits
-from fedlogit.runs.progress import clients_bar
 from fedlogit.runs.stage_records import ClientsRecord, read_record
 from fedlogit.runs.stages import clients_spec, export_logits, in_stages
 from fedlogit.spec import RunSpec
@@ -52,7 +51,8 @@ def main(args: argparse.Namespace) -> None:
             return
         with own_device(args, spec) as device:
             context = run_context(args, spec, device)
-            with clients_bar(spec, not args.quiet) as bar, context.federation(bar) as fed:
+            # Nothing to count: all clients predict together, batch after batch.
+            with context.federation(lambda: None) as fed:
                 diverged = export_logits(fed, weights, args.out)
         made = (
             f"the clients diverged: {diverged}" if diverged else f"logits of {spec.clients} clients"

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fedlogit.component import FrozenConfig
 from fedlogit.data import isic
 from fedlogit.data.cards import DATASETS, card
 from fedlogit.data.content import check
@@ -17,6 +16,7 @@ from fedlogit.data.raw import MARK, Raw
 from fedlogit.data.sources import SOURCES, Base, Folder, Mirror, read_sources
 from fedlogit.errors import DataError, FedlogitError, writing
 from fedlogit.files import file_digest, read_json, write_json
+from fedlogit.frozen_config import FrozenConfig
 from fedlogit.locks import held
 
 __all__ = ["Mark", "download", "read_mark"]

@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fedlogit.component import FrozenConfig
 from fedlogit.data.transport import TIMEOUT, client, get
 from fedlogit.errors import DataError, unknown
 from fedlogit.files import file_digest
+from fedlogit.frozen_config import FrozenConfig
 from fedlogit.yaml_files import load_yaml
 
 __all__ = ["SOURCES", "Base", "Folder", "Mirror", "read_sources"]

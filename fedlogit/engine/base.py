@@ -60,7 +60,7 @@ class Engine(ABC):
         data: DeviceData,
         pool: WorkerPool,
         precision: str = "f32",
-        on_task: Callable[[], None] = lambda: None,
+        on_task: Callable[[ClientTask, float], None] = lambda *_: None,
     ) -> None:
         """Make an engine for a run.
 
@@ -68,7 +68,8 @@ class Engine(ABC):
             data: The data set on its device.
             pool: The run's threads.
             precision: As `RunSpec.precision`.
-            on_task: Called whenever a client finished a phase.
+            on_task: Called with a client's task and its mean loss whenever one finished a phase, in
+                the thread that did it.
         """
         self.data = data
         self.pool = pool
@@ -145,9 +146,9 @@ class Engine(ABC):
         return self.pool.map(fn, models)
 
     @property
-    def clients_at_once(self) -> int | None:
-        """How many clients train side by side, each by itself; None is all of them, together."""
-        return self.pool.workers
+    def trains_together(self) -> bool:
+        """Whether a client's numbers may depend on which others are trained in the same call."""
+        return False
 
     def prediction_batch(self, models: Sequence[Client]) -> int:
         """Return the samples of a pass without gradients.

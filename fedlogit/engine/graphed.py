@@ -28,6 +28,9 @@ Tensors = dict[str, torch.Tensor]
 Pass = Callable[[Tensors], torch.Tensor]
 
 
+_KEPT = 16  # recordings of a client; a method whose numbers change by round has more and more
+
+
 class GraphedEngine(LoopEngine):
     """Replays passes that it has recorded; all else is the loop's.
 
@@ -61,7 +64,8 @@ class GraphedEngine(LoopEngine):
             return super(GraphedEngine, self)._pass(task, gradient, given["x"], wanted)
 
         # A recording knows where the gradient lay, and numbers that Python computed with.
-        kind = ("training", task.label_weight, task.temperature, gradient.data_ptr())
+        numbers = task.label_weight, task.partly_known, task.temperature
+        kind = ("training", *numbers, gradient.data_ptr())
         return self._recorded(task.client, kind, {"x": x, **targets}, run)
 
     def forward(self, model: Client, x: torch.Tensor) -> torch.Tensor:
@@ -78,11 +82,12 @@ class GraphedEngine(LoopEngine):
         shapes = tuple((name, values.shape, values.dtype) for name, values in given.items())
         known, key = self._passes.setdefault(client, {}), (kind, shapes)
         if key not in known:  # algorithms are chosen and memory is taken now, not in a recording
+            if len(known) == _KEPT:
+                del known[next(iter(known))]  # which has not been used for longest
             known[key] = None
             return run(given)
-        found = known[key]
-        if found is None:
-            found = known[key] = self._recorder.record(given, run, client.label)
+        found = known.pop(key) or self._recorder.record(given, run, client.label)
+        known[key] = found  # behind the others
         return found.replay(given)
 
 

@@ -17,7 +17,7 @@ from fedlogit.engine.task import ClientTask, LossSum
 
 __all__ = ["LoopEngine"]
 
-_READY = 1 << 24  # numbers of inputs that are made ready at once on a GPU: 64 MiB of float32
+_READY = 1 << 24  # numbers of inputs, or targets, made ready at once on a GPU: 64 MiB of float32
 _AHEAD = 5  # forward passes that each worker has before their results are asked for
 
 
@@ -37,7 +37,7 @@ class LoopEngine(Engine):
 
     def _run_and_report(self, task: ClientTask) -> float:
         loss = self.run(task)
-        self.on_task()
+        self.on_task(task, loss)
         return loss
 
     def run(self, task: ClientTask) -> float:
@@ -80,7 +80,8 @@ class LoopEngine(Engine):
         """
         device, sizes, few = self.data.device, task.sizes(), 1
         if device.type == "cuda" and sizes:
-            few = max(1, _READY // (max(sizes) * math.prod(self.data.shape)))
+            numbers = max(math.prod(self.data.shape), task.numbers_a_sample())
+            few = max(1, _READY // (max(sizes) * numbers))
         drawn = zip(task.positions(device), task.crops(device), sizes, strict=True)
         while group := list(islice(drawn, few)):
             positions, crops, lengths = zip(*group, strict=True)

@@ -58,8 +58,8 @@ class StackedEngine(LoopEngine):
                 phase.learn(tuple(waiting[i] for i in group), step)
         phase.stack.unload()
         losses = phase.losses.means()
-        for _ in tasks:
-            self.on_task()
+        for task, loss in zip(tasks, losses, strict=True):
+            self.on_task(task, loss)
         return losses
 
     def predict(
@@ -83,9 +83,9 @@ class StackedEngine(LoopEngine):
             yield outputs[order.to(outputs.device)]
 
     @property
-    def clients_at_once(self) -> int | None:
-        """All: how a batched product rounds may depend on how many models are in it."""
-        return None
+    def trains_together(self) -> bool:
+        """Yes: how a batched product rounds may depend on how many models are in it."""
+        return True
 
     def prediction_batch(self, models: Sequence[Client]) -> int:
         """Return the CPU's: a pass has several models already."""
@@ -198,7 +198,8 @@ class _Phase:
 
     def learn(self, rows: Rows, step: int) -> None:
         """Let the clients in `rows` learn from their minibatch number `step`."""
-        task = self.tasks[rows[0]]  # all do the same, each on its own samples
+        # All do the same, each on its own samples; only of some may labels be unknown.
+        task = max((self.tasks[i] for i in rows), key=lambda task: task.partly_known)
         vectors = self.stack.vectors[self.stack.at(rows)].detach().requires_grad_()
         inputs = self._inputs(rows, step)
         with explain_single_sample(task.client, task.phase):

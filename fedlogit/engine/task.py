@@ -27,6 +27,8 @@ class ClientTask:
         batches: Positions into `indices`, one int64 tensor a minibatch.
         labels: True labels (n,) for the label term, or (n, T) where each position has one; None for
             none. The term is the mean over labels that are known.
+        partly_known: Some labels are known and others not, so a minibatch may have none that is;
+            its label term is 0. Where no label is known, the loss is no number.
         soft: Target distributions (n, classes), or (n, T, classes), for the soft term; None for
             none.
         label_weight: Weight of the cross-entropy with `labels`.
@@ -43,6 +45,7 @@ class ClientTask:
     indices: torch.Tensor
     batches: list[torch.Tensor]
     labels: torch.Tensor | None = None
+    partly_known: bool = False
     soft: torch.Tensor | None = None
     label_weight: float = 1.0
     temperature: float = 1.0
@@ -73,6 +76,11 @@ class ClientTask:
         given = {"labels": self.labels, "soft": self.soft}
         return {name: values[positions] for name, values in given.items() if values is not None}
 
+    def numbers_a_sample(self) -> int:
+        """Return the numbers in a sample's labels, or in its soft targets if there are more."""
+        given = (values for values in (self.labels, self.soft) if values is not None)
+        return max((math.prod(values.shape[1:]) for values in given), default=0)
+
     def loss(self, logits: torch.Tensor, targets: dict[str, torch.Tensor]) -> torch.Tensor:
         """Return the mean loss over rows of logits: samples, or all positions of all samples.
 
@@ -83,7 +91,10 @@ class ClientTask:
         loss, rows = logits.new_zeros(()), logits.flatten(0, -2)
         if "labels" in targets:
             labels = targets["labels"].flatten()
-            loss = self.label_weight * F.cross_entropy(rows, labels, ignore_index=UNKNOWN)
+            loss = F.cross_entropy(rows, labels, ignore_index=UNKNOWN)
+            if self.partly_known:  # decided before, as to look at a GPU's labels is to wait for it
+                loss = torch.where((labels != UNKNOWN).any(), loss, 0.0)
+            loss = self.label_weight * loss
         if "soft" in targets:
             soft = targets["soft"].flatten(0, -2)
             softened = F.cross_entropy(rows / self.temperature, soft)

@@ -30,18 +30,18 @@ class Senders:
 
     Attributes:
         clients: Those present.
-        honest: The least number of an adversary: all clients below it are honest.
+        first_adversary: The least number of an adversary: all clients below it are honest.
         round: The round, from 1.
     """
 
     clients: Sequence[Client]
-    honest: int
+    first_adversary: int
     round: int
 
     @property
     def adversaries(self) -> list[tuple[int, Client]]:
         """The present adversaries, each with its place among `clients`."""
-        return [(i, c) for i, c in enumerate(self.clients) if c.index >= self.honest]
+        return [(i, c) for i, c in enumerate(self.clients) if c.index >= self.first_adversary]
 
 
 class Channel:

@@ -9,6 +9,7 @@ import torch
 
 from fedlogit.aggregation import Targets
 from fedlogit.aggregation.targets import soften
+from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.task import ClientTask, minibatches
@@ -17,6 +18,7 @@ from fedlogit.rng import torch_rng
 from fedlogit.spec import RunSpec
 
 __all__ = [
+    "PHASES",
     "RoundContext",
     "batches",
     "distillation_tasks",
@@ -24,6 +26,9 @@ __all__ = [
     "private_tasks",
     "server_tasks",
 ]
+
+PHASES = ("private", "distil", "teach", "server")
+"""What comes first in the addresses of what is random about the clients and the server's model."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +73,13 @@ def private_tasks(
 
     def task(i: int, client: Client) -> ClientTask:
         indices = torch.cat([client.private, shared]) if len(shared) else client.private
+        labels = context.data.labels[indices]
         return ClientTask(
             client=client,
             indices=indices,
             batches=batches(context, "private", client, len(indices), part),
-            labels=context.data.labels[indices],
+            labels=labels,
+            partly_known=context.data.some_unknown and _partly_known(labels),
             augment=_augmentation(context, client, part),
             prox_center=center(i, client) if proximal_mu else None,
             proximal_mu=proximal_mu,
@@ -111,12 +118,15 @@ def distillation_tasks(
     # A role ends with a number, so that this is not the address of another role.
     phases = [f"{client.role}/distil" if client.role else "distil" for client in learners]
     own = [soft] * len(learners) if soft is None or soft.dim() == shared else list(soft)
+    labels = context.data.labels[indices] if label_weight else None
+    unknown = context.data.some_unknown and labels is not None and _partly_known(labels)
     return [
         ClientTask(
             client=client,
             indices=indices,
             batches=whole if once else batches(context, phase, client, len(indices), part),
-            labels=context.data.labels[indices] if label_weight else None,
+            labels=labels,
+            partly_known=unknown,
             label_weight=label_weight,
             soft=of_client,
             temperature=temperature,
@@ -186,6 +196,7 @@ def model_tasks(
             indices=model.private,
             batches=batches(context, model.role, model, model.samples, part),
             labels=given,
+            partly_known=_partly_known(given),
             augment=_augmentation(context, model, part),
             phase="training",
         )
@@ -211,6 +222,12 @@ def batches(
     new = bool(client.role) or context.first_rounds.get(client.index) == context.round
     epochs = local.epochs_in(1 if new else context.round)
     return minibatches(n, context.spec.batch, generator, epochs=epochs, steps=local.steps)
+
+
+def _partly_known(labels: torch.Tensor) -> bool:
+    """Return whether some labels are known and others not; to ask is to wait for a GPU, once."""
+    known = labels != UNKNOWN
+    return bool(known.any() & ~known.all())
 
 
 def _augmentation(context: RoundContext, client: Client, part: int = 1) -> torch.Generator | None:

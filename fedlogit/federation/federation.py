@@ -28,6 +28,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.federation.averaging import average_states, same_architecture
 from fedlogit.federation.channel import Channel, Senders
 from fedlogit.federation.client_tasks import (
+    PHASES,
     RoundContext,
     distillation_tasks,
     model_tasks,
@@ -358,7 +359,14 @@ class Federation:
             owner: The client whose models they are.
             role: What they are; part of the address of all that is random about them.
             samples: What each trains on, int64 indices.
+
+        Raises:
+            FedlogitError: if the role is a phase's name, whose random numbers theirs would be.
         """
+        if role in PHASES:
+            raise FedlogitError(
+                f"{self._call('new_models')}: role = {role!r} is the name of a phase; give another"
+            )
         architecture = self.spec.models[owner.index % len(self.spec.models)]
         models = []
         for i, indices in enumerate(samples):

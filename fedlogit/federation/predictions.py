@@ -39,7 +39,7 @@ class Predictions:
 
     def test_logits(self, models: Sequence[Client]) -> torch.Tensor:
         """Return logits of models on the test split, (models, n, classes)."""
-        batches = (self._data.test_inputs(part) for part in self.test_parts())
+        batches = (self._data.test_inputs(part) for part in self._test_parts())
         return self._stacked(models, batches, len(self._data.x_test))
 
     def logits_of(self, model: Client, indices: torch.Tensor) -> torch.Tensor:
@@ -49,7 +49,7 @@ class Predictions:
 
     def test_counts(self, models: Sequence[Client]) -> list[EvalCounts]:
         """Return what each model gets right on the test split, finite or not."""
-        parts = self.test_parts()
+        parts = self._test_parts()
         batches = (self._data.test_inputs(part) for part in parts)
         return self._counts(models, batches, [self._data.test_labels[part] for part in parts])
 
@@ -87,7 +87,7 @@ class Predictions:
         ]
         return (torch.cat(parts)[order] for parts in zip(*found, strict=True))
 
-    def test_parts(self) -> list[slice]:
+    def _test_parts(self) -> list[slice]:
         """Return the test samples of each forward pass."""
         parts = split_batches(torch.arange(len(self._data.x_test)), self._data.batch)
         return [slice(int(part[0]), int(part[-1]) + 1) for part in parts]

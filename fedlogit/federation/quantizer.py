@@ -51,9 +51,12 @@ def quantize(values: torch.Tensor, how: Quantization) -> Quantized:
 
 
 def _uniform(values: torch.Tensor, bits: int) -> Quantized:
+    dtype = values.dtype
     low, high = (edge.float() for edge in values.aminmax(dim=-1, keepdim=True))
+    ends = torch.cat([low, high], dim=-1)
+    if (high - low).isinf().any():  # finite values, but too far apart for float32
+        values, low, high = (v.double() for v in (values, low, high))
     step = (high - low) / (2**bits - 1)
     # Where all values are equal there is one level, and no step to divide by.
     levels = ((values - low) / torch.where(step > 0, step, 1)).round().to(torch.uint8)
-    ends = torch.cat([low, high], dim=-1)
-    return Quantized(((levels, bits), (ends, None)), (low + levels * step).to(values.dtype))
+    return Quantized(((levels, bits), (ends, None)), (low + levels * step).to(dtype))

@@ -15,13 +15,13 @@ from fedlogit.aggregation.contribution import (
     shares_of_present,
     to_shares,
 )
-from fedlogit.component import refuse_unused
 from fedlogit.federation import Federation
+from fedlogit.frozen_config import refuse_unused
 from fedlogit.methods.base import Method
 from fedlogit.methods.model_federation import (
     check_shares,
     model_message,
-    model_messages,
+    models_sent,
     send_buffers,
 )
 
@@ -114,7 +114,7 @@ class CFFL(Method):
         if self.sparse:
             self._sparsify(fed, model.vector)
         else:
-            fed.uplink("model", model_messages(fed))
+            fed.uplink("model", models_sent(fed))
         if not self._reputable(fed).any():
             fed.contribute([0.0] * len(fed.clients))
             return

@@ -16,10 +16,10 @@ from fedlogit.aggregation.confidence import (
     mixture,
 )
 from fedlogit.aggregation.targets import as_targets
-from fedlogit.component import NonNegativeInt
 from fedlogit.errors import FedlogitError
 from fedlogit.federation import Client, Federation
-from fedlogit.methods.model_federation import model_message, model_messages
+from fedlogit.frozen_config import NonNegativeInt
+from fedlogit.methods.model_federation import model_message, models_sent
 from fedlogit.methods.one_shot import OneShot
 from fedlogit.spec import RunSpec
 
@@ -86,7 +86,7 @@ class FedHKT(OneShot):
         for members in self._groups(fed):
             for alike in _by_architecture(members):
                 with fed.restricted_to(alike):
-                    fed.uplink("model", model_messages(fed))
+                    fed.uplink("model", models_sent(fed))
                     merged = fed.merge()
                     fed.downlink("model", model_message(merged))
                     fed.broadcast(merged)

@@ -8,10 +8,13 @@ from typing import ClassVar
 import torch
 
 from fedlogit.aggregation.targets import as_distributions
+from fedlogit.errors import Diverged
 from fedlogit.federation import Federation
 from fedlogit.methods.base import Method
 
 __all__ = ["LogitFederation"]
+
+_LARGE = 1e18  # logits, of which float32 may not hold the square, nor the sum over clients
 
 
 class LogitFederation(Method):
@@ -45,7 +48,9 @@ class LogitFederation(Method):
         """Do lines 2-11 of Algorithm 1."""
         fed.train_private()
         logits = fed.uplink("logits", fed.logits(fed.public))
-        targets = as_distributions(self.aggregate(fed, logits), logits, self.name)
+        aggregate = self.aggregate(fed, logits)
+        _check_overflow(aggregate, logits)
+        targets = as_distributions(aggregate, logits, self.name)
         if fed.public_known:
             fed.log(ensemble_accuracy=fed.accuracy_on_public(targets))
         received = fed.downlink("logits", targets.float(), distributions=True)
@@ -54,3 +59,15 @@ class LogitFederation(Method):
     @abstractmethod
     def aggregate(self, fed: Federation, logits: torch.Tensor) -> torch.Tensor:
         """Return target distributions (points, classes) from logits (clients, points, classes)."""
+
+
+def _check_overflow(aggregate: torch.Tensor, logits: torch.Tensor) -> None:
+    """Refuse an aggregate that is not finite because logits, which are, were too large for it.
+
+    Raises:
+        Diverged: saying how large the largest is.
+    """
+    if isinstance(aggregate, torch.Tensor) and not aggregate.isfinite().all():
+        largest = float(logits.abs().max())
+        if largest > _LARGE:
+            raise Diverged(f"logits of up to {largest:.2g} are too large to aggregate")

@@ -56,9 +56,9 @@ class ShapFed(ModelFederation):
 
     def broadcast(self, fed: Federation, model: State) -> None:
         """Send w_g, or each client its own mixture."""
-        own = fed.vectors()
+        own = fed.vectors() if self.rewards else None
         super().broadcast(fed, model)
-        if self.rewards:
+        if own is not None:
             weights = self._weights(fed).to(own)[:, None]
             fed.load_vectors((1 - weights) * own + weights * model.vector)
         # What each client starts from, whose difference is its gradient.

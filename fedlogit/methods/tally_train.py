@@ -22,7 +22,7 @@ from fedlogit.aggregation.votes import (
 )
 from fedlogit.federation import Federation
 from fedlogit.federation.topology import adjacency
-from fedlogit.methods.model_federation import model_message, model_messages
+from fedlogit.methods.model_federation import model_message, models_sent
 from fedlogit.methods.tally_settings import TallySettings
 from fedlogit.methods.voting_theory import measure
 
@@ -236,7 +236,7 @@ class TallyTrain(TallySettings):
 
     def merge(self, fed: Federation) -> None:
         """All peers take the plain average of their models; their optimizers go on."""
-        sent = model_messages(fed)
+        sent = models_sent(fed)
         state = fed.merge()
         if self.merge_cost == "star":
             fed.uplink("model", sent)

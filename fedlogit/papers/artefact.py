@@ -13,9 +13,9 @@ from typing import Any, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from fedlogit.component import explain
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json
+from fedlogit.frozen_config import explain
 from fedlogit.papers.axis_values import label_of
 from fedlogit.papers.options import KindOptions
 from fedlogit.papers.schema import Claim, StandsFor

@@ -10,8 +10,8 @@ from typing import Any
 
 from pydantic import Field
 
-from fedlogit.component import FrozenConfig
 from fedlogit.errors import FedlogitError
+from fedlogit.frozen_config import FrozenConfig
 
 __all__ = ["ANY", "Comparison", "check_test"]
 

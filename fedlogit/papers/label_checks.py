@@ -8,8 +8,9 @@ from contextlib import suppress
 from typing import Any
 
 from fedlogit import dotted_keys
-from fedlogit.component import FrozenConfig, model_in, parse_call
+from fedlogit.component import parse_call
 from fedlogit.errors import FedlogitError, did_you_mean
+from fedlogit.frozen_config import FrozenConfig, model_in
 from fedlogit.papers.axis_values import scalar
 from fedlogit.papers.claim_checks import claim_metrics
 from fedlogit.papers.grids import values_elsewhere, values_of

@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from fedlogit.component import FrozenConfig
+from fedlogit.frozen_config import FrozenConfig
 from fedlogit.papers.schema import PlainText
 
 __all__ = [

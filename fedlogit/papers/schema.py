@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from fedlogit.component import FrozenConfig, Seeds
 from fedlogit.dotted_keys import merge
 from fedlogit.errors import unknown
+from fedlogit.frozen_config import FrozenConfig, Seeds
 
 __all__ = [
     "CLAIM_TESTS",

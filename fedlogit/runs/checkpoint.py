@@ -86,38 +86,50 @@ def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -
 def load_checkpoint(folder: Path, fed: Federation) -> list[dict[str, Any]]:
     """Restore the newest sound checkpoint into `fed`; return its rows, or [] if there is none.
 
+    Where that is the one before, the newest, which is damaged, is removed.
+
     Raises:
         DataError: if a checkpoint belongs to another spec, or was made by other facts.
     """
-    for name in (layout.CHECKPOINT, layout.CHECKPOINT_BEFORE):
-        path = folder / name
+    newest, previous = folder / layout.CHECKPOINT, folder / layout.CHECKPOINT_BEFORE
+    for path in (newest, previous):
         if not path.exists():
             continue
         try:
             tensors, header = _read(path)
         except DataError as error:
-            earlier = name == layout.CHECKPOINT and (folder / layout.CHECKPOINT_BEFORE).exists()
+            earlier = path == newest and previous.exists()
             rest = "trying the one before" if earlier else "the run starts anew"
             warnings.warn(f"{error}; {rest}", stacklevel=2)
             continue
-        note = json.loads(header["note"])
-        owner = note["spec"]
-        if owner != fed.spec.digest():
-            raise DataError(f"{path} belongs to another spec ({owner[:8]}); remove it")
-        check_facts(
-            path, note.get("facts"), fed.facts,
-            f"remove {folder}/{layout.CHECKPOINTS} (or give train --restart)",
-        )  # fmt: skip
-        _restore(fed, tensors)
-        for export, keys in note["exported"].items():
-            fed.exported[export] = _arrays(tensors, export, keys)
-        fed.round = note["round"]
-        fed.private_losses = {int(i): loss for i, loss in note["private_losses"].items()}
-        fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
-        before = note["devices"]
-        fed.devices = before if before[-1:] == fed.devices else before + fed.devices
-        return note["rows"]
+        rows = _go_on(fed, path, tensors, json.loads(header["note"]))
+        if path == previous:  # else the next save would put the damaged one in its place
+            newest.unlink(missing_ok=True)
+        return rows
     return []
+
+
+def _go_on(
+    fed: Federation, path: Path, tensors: dict[str, torch.Tensor], note: dict[str, Any]
+) -> list[dict[str, Any]]:
+    """Restore a checkpoint that is sound, if it is this run's; return its rows."""
+    owner = note["spec"]
+    if owner != fed.spec.digest():
+        raise DataError(f"{path} belongs to another spec ({owner[:8]}); remove it")
+    check_facts(
+        path, note.get("facts"), fed.facts,
+        f"remove {path.parent}/{layout.CHECKPOINTS} (or give train --restart)",
+    )  # fmt: skip
+    _restore(fed, tensors)
+    for export, keys in note["exported"].items():
+        fed.exported[export] = _arrays(tensors, export, keys)
+    fed.round = note["round"]
+    fed.private_losses = {int(i): loss for i, loss in note["private_losses"].items()}
+    fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
+    before = note["devices"]
+    fed.devices = before if before[-1:] == fed.devices else before + fed.devices
+    rows: list[dict[str, Any]] = note["rows"]
+    return rows
 
 
 def remove_checkpoints(folder: Path) -> None:
@@ -140,14 +152,17 @@ def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
     for name, arrays in _wanted_exports(fed).items():
         tensors |= {f"exported/{name}/{key}": torch.as_tensor(a) for key, a in arrays.items()}
     for client in fed.models:
-        state, at = client.state(), client.name
-        tensors |= {f"{at}/vector": state.vector}
-        tensors |= {f"{at}/buffers": state.buffers, f"{at}/counters": state.counters}
+        at = client.name
         moments = client.optimizer.state_dict()["state"].get(0, {})
         tensors |= {f"{at}/optimizer/{k}": v for k, v in moments.items() if v is not None}
         if counts := fed.tested.get(client.index):
             tensors |= {f"{at}/tested/{name}": getattr(counts, name) for name in _COUNTS}
-    return {name: value.detach().contiguous().clone().cpu() for name, value in tensors.items()}
+    copies = {name: value.detach().contiguous().clone() for name, value in tensors.items()}
+    for client in fed.models:
+        state, at = client.state(), client.name  # a copy itself
+        copies |= {f"{at}/vector": state.vector}
+        copies |= {f"{at}/buffers": state.buffers, f"{at}/counters": state.counters}
+    return {name: value.cpu() for name, value in copies.items()}
 
 
 def _wanted_exports(fed: Federation) -> dict[str, dict[str, np.ndarray]]:

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from fedlogit.engine.evaluation import Scores
 from fedlogit.errors import Diverged
 from fedlogit.federation import Federation
 from fedlogit.federation.shapley import shapley
@@ -26,6 +27,7 @@ def write_outputs(
     rows: list[dict[str, Any]],
     diverged: str,
     provenance: Provenance,
+    scores: Scores | None,
 ) -> None:
     """Write rounds, exports and, last, the result, under its hidden name until all else is done.
 
@@ -35,13 +37,14 @@ def write_outputs(
         rows: A row a round.
         diverged: Why training stopped early, or "".
         provenance: Where the result comes from.
+        scores: Of the last test, if the models are still those that were tested.
     """
     _write_rows(folder / layout.ROUNDS, rows)
     final: dict[str, Any] = {}
     exports: dict[str, str] = {}
     if not diverged and not fed.spec.ledger_only:
         try:
-            final, exports = _last_test(fed), _exported(fed, folder / layout.EXPORTS)
+            final, exports = _last_test(fed, scores), _exported(fed, folder / layout.EXPORTS)
         except Diverged as error:  # of a model that predicts only now
             diverged = f"after round {fed.round}: {error}"
     result = {
@@ -61,9 +64,9 @@ def write_outputs(
     write_sealed(hidden(folder / layout.RESULT), result)
 
 
-def _last_test(fed: Federation) -> dict[str, Any]:
+def _last_test(fed: Federation, scores: Scores | None) -> dict[str, Any]:
     """Return what the last test gives: metrics, and the accuracy by class and by client."""
-    scores = fed.evaluate()
+    scores = fed.evaluate() if scores is None else scores
     return scores.row() | {
         "per_class": [None if math.isnan(v) else v for v in scores.per_class.tolist()],
         "per_client": scores.per_client.tolist(),

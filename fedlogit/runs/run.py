@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedlogit.data import Dataset
+from fedlogit.engine.evaluation import Scores
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import write_json
@@ -171,11 +172,14 @@ def _train(
             log_line(f"goes on after {_where(fed)}")
         else:
             method.init(fed)
-        diverged = _train_rounds(fed, run_round, rows, folder, options, progress, stop)
+        diverged, scores = _train_rounds(fed, run_round, rows, folder, options, progress, stop)
         diverged = diverged or _finish(fed, method)
-    if fed.devices[:-1]:
-        provenance.add({"earlier_devices": fed.devices[:-1]})
-    write_outputs(fed, folder, rows, diverged, provenance)
+        if type(method).finish is not Method.finish:
+            scores = None  # models may have changed since the test
+        if fed.devices[:-1]:
+            provenance.add({"earlier_devices": fed.devices[:-1]})
+        # Within the block: no checkpoint has the last round, so a signal waits for the outputs.
+        write_outputs(fed, folder, rows, diverged, provenance, scores)
 
 
 def _train_rounds(
@@ -186,8 +190,8 @@ def _train_rounds(
     options: RunOptions,
     progress: RoundProgress,
     stop: Sequence[int],
-) -> str:
-    """Add a row per round that is left, with checkpoints; return why the run diverged, or "".
+) -> tuple[str, Scores | None]:
+    """Add a row per round that is left, with checkpoints.
 
     Args:
         fed: The federation, in the round after which to go on.
@@ -197,13 +201,17 @@ def _train_rounds(
         options: How often to write them.
         progress: To show them.
         stop: The signals that have come; with one, the process ends after a checkpoint.
+
+    Returns:
+        Why the run diverged, or "", and the scores of the last round, if it was tested.
     """
-    saved = time.monotonic()
+    saved, scores = time.monotonic(), None
     while fed.round < fed.spec.rounds:
         try:
-            rows.append(_round(fed, run_round))
+            row, scores = _round(fed, run_round)
         except Diverged as error:
-            return f"round {fed.round}: {error}"
+            return f"round {fed.round}: {error}", None
+        rows.append(row)
         progress.rounds(rows)
         if fed.round == fed.spec.rounds:
             break
@@ -213,7 +221,7 @@ def _train_rounds(
         if stop:
             log_line(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
             raise SystemExit(exit_code(stop[0]))
-    return ""
+    return "", scores
 
 
 def _finish(fed: Federation, method: Method) -> str:
@@ -226,7 +234,8 @@ def _finish(fed: Federation, method: Method) -> str:
     return ""
 
 
-def _round(fed: Federation, run_round: RoundFunction) -> dict[str, Any]:
+def _round(fed: Federation, run_round: RoundFunction) -> tuple[dict[str, Any], Scores | None]:
+    """Do the next round; return its row and, if it was tested, the scores."""
     start = time.perf_counter()
     fed.start_round(fed.round + 1)
     run_round(fed, fed.round)
@@ -235,9 +244,11 @@ def _round(fed: Federation, run_round: RoundFunction) -> dict[str, Any]:
     check_memory(fed)
     row: dict[str, Any] = {"round": fed.round}
     own = fed.take_log()  # before tests log columns of theirs, which would replace a method's
+    scores = None
     if fed.spec.tests_in(fed.round):
         start = time.perf_counter()
-        row |= fed.evaluate().row()
+        scores = fed.evaluate()
+        row |= scores.row()
         row["seconds_test"] = time.perf_counter() - start  # which are not in `seconds`
     tested, booked = fed.take_log(), fed.ledger.of_round(fed.round)
     if taken := sorted(own.keys() & {*row, *tested, *booked, "seconds"}):
@@ -245,7 +256,7 @@ def _round(fed: Federation, run_round: RoundFunction) -> dict[str, Any]:
             f"method {fed.spec.method.name}: log({taken[0]}=…) is a column that every run has; log"
             " it under another name"
         )
-    return row | own | tested | booked | {"seconds": seconds}
+    return row | own | tested | booked | {"seconds": seconds}, scores
 
 
 def _where(fed: Federation) -> str:

@@ -16,6 +16,7 @@ from fedlogit.data import Dataset, load, with_probes
 from fedlogit.engine.build import build_client
 from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData, on_device
+from fedlogit.engine.task import ClientTask
 from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation import Federation
@@ -134,10 +135,14 @@ def federate(
         _client(spec, i, data, np.asarray(part), method.holdout)
         for i, part in enumerate(split.clients)
     ]
-    engine = engines.clients(data, pool, spec.precision, on_task)
+
+    def told(_task: ClientTask, _loss: float) -> None:
+        on_task()
+
+    engine = engines.clients(data, pool, spec.precision, told)
     server, own_engine = _server(spec, method, data), None
     if method.server_model:
-        own_engine = engines.server(data, pool, spec.precision, on_task)
+        own_engine = engines.server(data, pool, spec.precision, told)
     data.batch = engine.prediction_batch(clients if server is None else [*clients, server])
     kind = LedgerOnlyFederation if spec.ledger_only else Federation
     return kind(

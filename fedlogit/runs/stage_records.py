@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
 
-from fedlogit.component import explain
 from fedlogit.errors import DataError
 from fedlogit.files import read_sealed
+from fedlogit.frozen_config import explain
 from fedlogit.runs.hints import remake_hint
 from fedlogit.runs.recorded_values import Recorded, Seconds, Text
 

@@ -18,7 +18,8 @@ and the run's result is that it diverged, as it is in one piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ import torch
 from fedlogit.aggregation import Targets
 from fedlogit.component import ComponentRef
 from fedlogit.engine.client import Client
+from fedlogit.engine.task import ClientTask
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import remove_leftovers
@@ -144,9 +146,8 @@ class Precomputed:
 def train_clients(fed: Federation, folder: Path) -> dict[str, Any]:
     """Train every client in round 1 and write ``weights.safetensors``; go on where it stopped.
 
-    Clients train as many at a time as there are workers, or all, as the engine says; each is saved
-    when its group is done, in a part that stays until `remove_parts`: a job may be stopped before
-    the weights count as kept.
+    Each client is saved when it is done, in a part that stays until `remove_parts`: a job may be
+    stopped before the weights count as kept.
 
     Args:
         fed: A federation that has not begun.
@@ -200,35 +201,44 @@ def _train(fed: Federation, parts: Mapping[int, Path]) -> dict[str, torch.Tensor
     everybody = fed.clients
     fed.start_round(1)
     left = [c for c in everybody if not parts[c.index].exists()]
-    size = fed.engine.clients_at_once
-    if left and size is None:  # those that are left alone would not be trained to the same bits
+    if left and fed.engine.trains_together:  # those that are left alone might round otherwise
         left = everybody
-    size = size or len(everybody)
     for client in everybody:
         if client not in left:
             weights, fed.private_losses[client.index] = read_part(parts[client.index], fed)
             _load(client, weights)
-    for start in range(0, len(left), size):
-        group = left[start : start + size]
-        with fed.restricted_to(group):
+    if left:
+        with _saving(fed, parts), fed.restricted_to(left):
             fed.train_private()
-        for client in group:
-            _check_finite(client)
-            loss = fed.private_losses[client.index]
-            save_part(parts[client.index], model_tensors(client.model), fed, loss)
+    for client in left:
+        if not _is_finite(client):  # the run in one piece notices when the client predicts
+            raise Diverged(f"logits of {client.label} are not finite")
     return {
         f"{c.name}/{key}": value for c in everybody for key, value in model_tensors(c.model).items()
     }
 
 
-def _check_finite(client: Client) -> None:
-    """Refuse a model that its last step made useless, after a loss that was still finite.
+@contextmanager
+def _saving(fed: Federation, parts: Mapping[int, Path]) -> Iterator[None]:
+    """Save each client that finishes its training within a ``with``, in the thread that did it."""
+    told = fed.engine.on_task
 
-    Raises:
-        Diverged: as the run in one piece does when the client predicts.
-    """
-    if not all(torch.isfinite(value).all() for value in client.model.state_dict().values()):
-        raise Diverged(f"logits of {client.label} are not finite")
+    def save(task: ClientTask, loss: float) -> None:
+        client = task.client
+        if _is_finite(client):
+            save_part(parts[client.index], model_tensors(client.model), fed, loss)
+        told(task, loss)
+
+    fed.engine.on_task = save
+    try:
+        yield
+    finally:
+        fed.engine.on_task = told
+
+
+def _is_finite(client: Client) -> bool:
+    """Return whether a client's last step, after a loss that was still finite, left it useful."""
+    return all(bool(torch.isfinite(v).all()) for v in client.model.state_dict().values())
 
 
 def export_logits(fed: Federation, weights: list[dict[str, torch.Tensor]], folder: Path) -> str:

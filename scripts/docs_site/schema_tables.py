@@ -10,7 +10,8 @@ from typing import Any
 import pandas as pd
 from pydantic import BaseModel
 
-from fedlogit.component import ComponentRef, FrozenConfig, model_in
+from fedlogit.component import ComponentRef
+from fedlogit.frozen_config import FrozenConfig, model_in
 from fedlogit.results.formatting import markdown
 from scripts.docs_site.docstrings import about, attributes, subclasses
 

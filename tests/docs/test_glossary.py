@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from fedlogit.component import Component, catalogue, model_in
+from fedlogit.component import Component, catalogue
+from fedlogit.frozen_config import model_in
 from fedlogit.methods import Method
 from fedlogit.papers import load_paper
 from fedlogit.partition import Partition

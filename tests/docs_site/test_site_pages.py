@@ -10,8 +10,8 @@ from typing import Annotated
 import pytest
 from pydantic import Field
 
-from fedlogit.component import FrozenConfig
 from fedlogit.errors import DataError
+from fedlogit.frozen_config import FrozenConfig
 from fedlogit.papers import Paper, expand, list_papers, load_paper
 from fedlogit.results.record.numbers import read_record
 from scripts.docs_site.docstrings import about, attributes

@@ -377,8 +377,9 @@ def test_a_run_that_is_cancelled_trains_nobody_and_asks_nobody(federation, engin
 @ENGINES
 def test_each_task_is_told_to_a_progress_bar(federation, engine):
     fed, told = federation(**small(engine)), []
-    fed.engine.on_task = lambda: told.append(1)
+    fed.engine.on_task = lambda task, loss: told.append((task.client.index, loss))
     fed.train_private()
+    assert sorted(told) == sorted(fed.private_losses.items())
     assert len(told) == 4
 
 

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from fedlogit.engine import evaluation
+from fedlogit.engine import device_data, evaluation
 from fedlogit.engine.evaluation import (
     EvalCounts,
     count_correct,
     personalized_accuracy,
     score,
 )
+from fedlogit.engine.transforms import normalise
 
 
 def test_scores_by_hand():
@@ -149,3 +150,19 @@ def test_a_logit_that_is_no_number_leaves_no_finite_loss(wrong):
     logits = torch.zeros(1, 2, 3)
     logits[0, 0, 1] = wrong
     assert not count_correct(logits, torch.tensor([1, 0]))[0].loss.isfinite()
+
+
+def test_test_images_are_normalised_once_but_for_a_model_that_writes_into_them(federation):
+    data, part = federation().data, slice(0, 50)
+    wanted = normalise(data.x_test[part], data.mean, data.std)
+    first = data.test_inputs(part)
+    assert data.test_inputs(part) is first
+    assert torch.equal(first, wanted)
+    first.relu_()
+    assert torch.equal(data.test_inputs(part), wanted)
+
+
+def test_a_large_test_set_is_normalised_anew(federation, monkeypatch):
+    data, part = federation().data, slice(0, 50)
+    monkeypatch.setattr(device_data, "_LARGEST_KEPT", 4 * data.x_test.numel() - 1)
+    assert data.test_inputs(part) is not data.test_inputs(part)

@@ -14,6 +14,7 @@ from support.resuming import played_and_resumed, whole_and_resumed
 from support.small import SMALL, TEXT, built, small_spec
 
 from fedlogit import methods, models
+from fedlogit.engine import graphed, loop
 from fedlogit.files import read_json, write_json
 
 # To go on from another round is enough: each operation is looked at, which takes longer than to do.
@@ -227,3 +228,35 @@ def test_the_script_finds_the_device(tmp_path, monkeypatch):
     assert not done.returncode, done.stderr
     provenance = read_json(Path("run/result.json"))["provenance"]
     assert provenance["device"] == "a GPU that is not there"
+
+
+def test_what_is_gathered_at_once_is_as_large_as_soft_targets_let_it_be(federation, monkeypatch):
+    sizes = []
+    with pretend_cuda():
+        fed = federation(device="cuda", **TEXT)
+        fed.start_round(1)
+        points, given = len(fed.public), fed.data.inputs
+        monkeypatch.setattr(
+            fed.data, "inputs", lambda at, crops: sizes.append(len(at)) or given(at, crops)
+        )
+        monkeypatch.setattr(loop, "_READY", 2 * 8 * 32 * fed.classes)  # of two minibatches
+        fed.distil(fed.public, torch.full((points, 32, fed.classes), 1 / fed.classes).to("cuda"))
+        assert max(sizes) == 16
+        sizes.clear()
+        fed.train_private()
+        assert max(sizes) > 16
+
+
+def test_passes_with_numbers_of_a_round_are_not_kept_for_ever(federation):
+    with pretend_cuda():
+        fed = federation(device="cuda", engine="graphed")
+        uniform = torch.full((len(fed.public), 10), 0.1).to("cuda")
+        recorded, record = [], fed.engine._recorder.record
+        fed.engine._recorder.record = lambda *given: recorded.append(given[2]) or record(*given)
+        for r in range(1, 13):
+            fed.start_round(r)
+            fed.train_private()
+            fed.distil(fed.public, uniform, label_weight=r / 100)
+        assert len(fed.engine._passes[fed.clients[0]]) == graphed._KEPT
+    # Minibatches of two sizes: of private training, and of the two epochs of round 1's other phase.
+    assert recorded.count("client 0") == 4

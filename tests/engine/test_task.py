@@ -6,6 +6,7 @@ from support.refusals import refused
 from support.small import small_spec
 from torch import nn
 
+from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import make_optimizer
 from fedlogit.engine.task import ClientTask, minibatches
 from fedlogit.engine.transforms import draw_crops
@@ -145,3 +146,16 @@ def test_optimizers_are_pytorchs_own_to_the_bit(name):
         optimizer.step()
         plain.step()
     assert torch.equal(ours, theirs)
+
+
+def test_a_minibatch_without_a_known_label_has_the_soft_term_alone(federation):
+    client = federation().clients[0]
+    soft, unknown = torch.tensor([[0.5, 0.5]]), torch.tensor([UNKNOWN])
+    task = ClientTask(client, client.private, [], label_weight=0.3, partly_known=True)
+    gradients = []
+    for targets in ({"labels": unknown, "soft": soft}, {"soft": soft}):
+        logits = torch.tensor([[1.0, 0.0]], requires_grad=True)
+        task.loss(logits, targets).backward()
+        gradients.append(logits.grad)
+    assert torch.equal(*gradients)
+    assert gradients[0].isfinite().all()

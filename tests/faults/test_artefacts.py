@@ -352,23 +352,23 @@ def test_an_ensemble_has_a_digest_and_takes_no_damaged_logits(stages):
 
 
 def test_stopped_clients_go_on_only_with_the_same_code(stages, tmp_path, monkeypatch):
-    from fedlogit.federation import Federation
     from fedlogit.runs import provenance
+    from fedlogit.runs import stages as runs_in_stages
 
-    original, trained = Federation.train_private, []
+    original, saved = runs_in_stages.save_part, []
 
-    def dies(self, **kwargs):
-        if trained:
+    def dies(path, *given):
+        if saved:
             raise KeyboardInterrupt
-        trained.append(1)
-        original(self, **kwargs)
+        saved.append(path)
+        original(path, *given)
 
     command = options(stages, stages / "spec.json", tmp_path / "x")
-    monkeypatch.setattr(Federation, "train_private", dies)
-    with pytest.raises(KeyboardInterrupt):
-        script("train_clients", *command)
-    monkeypatch.setattr(Federation, "train_private", original)
-    part = tmp_path / "x" / "part-0.safetensors"
+    with monkeypatch.context() as patch:
+        patch.setattr(runs_in_stages, "save_part", dies)
+        with pytest.raises(KeyboardInterrupt):
+            script("train_clients", *command)
+    (part,) = saved
     with monkeypatch.context() as patch:
         patch.setattr(provenance, "imported_code_version", lambda: "other")
         said = script("train_clients", *command)
@@ -377,7 +377,7 @@ def test_stopped_clients_go_on_only_with_the_same_code(stages, tmp_path, monkeyp
         assert f"remove {part.parent}/part-*.safetensors" in said.stderr
     whole = part.read_bytes()
     part.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    assert "part-0.safetensors is damaged" in script("train_clients", *command).stderr
+    assert f"{part.name} is damaged" in script("train_clients", *command).stderr
     part.write_bytes(whole)
     made("train_clients", *command)
     one, other = (f / "weights.safetensors" for f in (tmp_path / "x", stages / "clients"))

@@ -188,3 +188,36 @@ def test_many_at_once_load_whole_libraries(cache):
     assert [process.exitcode for process in processes] == [0] * 6
     assert {says.get() for _ in processes} == {0.1}
     assert all(path.suffix == ".so" for path in cache.iterdir())
+
+
+ARM = """processor\t: 0
+BogoMIPS\t: 243.75
+Features\t: fp asimd sve
+CPU implementer\t: 0x41
+CPU part\t: 0xd40
+
+processor\t: 1
+BogoMIPS\t: 243.75
+Features\t: fp asimd sve
+CPU implementer\t: 0x41
+CPU part\t: 0xd40
+"""
+
+
+def test_a_library_is_of_one_kind_of_cpu(monkeypatch):
+    """A cache in a shared home serves all nodes of a cluster, on ARM, too."""
+    kinds = [
+        ARM,
+        ARM.replace("0xd40", "0xd4f"),
+        ARM.replace("sve", "sve sve2"),
+        "flags\t: sse2 avx\n" * 2,
+        "flags\t: sse2 avx avx2\n" * 2,
+    ]
+    found = []
+    monkeypatch.setattr(compiler.Path, "exists", lambda path: True)
+    for said in kinds:
+        monkeypatch.setattr(compiler.Path, "read_text", lambda path, said=said: said)
+        found.append(compiler._cpu())
+    assert len(set(found)) == len(kinds)
+    assert found[3] == "flags\t: sse2 avx"
+    assert found[0].count("Features") == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from support.small import small_spec
 
 from fedlogit.files import load_npz, read_json, read_sealed, save_npz, write_json, write_sealed
 from fedlogit.locks import held, is_held
+from fedlogit.runs import progress
 from fedlogit.runs.logit_files import load_logits
 
 SPEC = small_spec(method="feddf", rounds=1)
@@ -154,3 +156,14 @@ def test_what_is_refused_leaves_no_folder(clients, tmp_path):
     assert code == 2
     assert str(clients / "weights.safetensors") in said
     assert not (tmp_path / "new").exists()
+
+
+def test_a_terminal_gets_no_bar_that_would_not_move(clients, monkeypatch):
+    screen = SimpleNamespace(isatty=lambda: True)
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=screen))
+    for path in clients.glob("logits.*"):
+        path.unlink()
+    places = ("--spec", str(clients / "spec.json"), "--data", str(clients.parent))
+    weights = ("--weights", str(clients / "weights.safetensors"), "--out", str(clients))
+    done = script("export_logits", *places, *weights, "--device", "cpu")
+    assert (done.returncode, done.stderr) == (0, "")

@@ -7,7 +7,8 @@ import sys
 import pytest
 from support.refusals import refused
 
-from fedlogit.methods import get
+from fedlogit.component import catalogue
+from fedlogit.methods import Method, get
 
 CLASS = "from typing import ClassVar\nfrom fedlogit.methods.average import Average\n\n\n{}"
 
@@ -62,3 +63,15 @@ def test_constants_and_properties_take_the_place_of_inherited_ones(imported):
     )
     assert (method.needs_public, method.sends_predictions) == (False, False)
     assert (method.holdout, method.params()) == (0.25, {"share": 0.25})
+
+
+def test_two_components_of_one_name_are_refused(tmp_path, monkeypatch):
+    (tmp_path / "own_pair").mkdir()
+    (tmp_path / "own_pair/__init__.py").touch()
+    (tmp_path / "own_pair/first.py").write_text(CLASS.format("class Own(Average): ...\nAlso = Own"))
+    monkeypatch.syspath_prepend(tmp_path)
+    assert list(catalogue("own_pair", Method)) == ["own"]  # the same class twice is one
+    catalogue.cache_clear()
+    (tmp_path / "own_pair/second.py").write_text(CLASS.format("class Own(Average): ...\n"))
+    with refused("own_pair.first:Own and own_pair.second:Own are both called 'own'; rename one"):
+        catalogue("own_pair", Method)

@@ -10,6 +10,7 @@ from support.gradients import after_step
 from support.refusals import refused
 from support.small import TEXT, built, small_spec
 
+from fedlogit import methods
 from fedlogit.aggregation import Targets
 from fedlogit.data import UNKNOWN
 from fedlogit.engine.client import State
@@ -22,6 +23,7 @@ from fedlogit.federation.client_tasks import (
     private_tasks,
     server_tasks,
 )
+from fedlogit.methods.average import Average
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng
 
@@ -246,6 +248,13 @@ def test_new_models_have_their_owners_architecture_and_first_weights_of_their_ow
     assert [len(model.private) for model in (one, two, other)] == [5, 85, 90]
     weights = {tuple(model.vector.tolist()) for model in (owner, one, two, other)}
     assert len(weights) == 4
+
+
+@pytest.mark.parametrize("role", ["private", "distil", "teach", "server"])
+def test_new_models_share_no_random_numbers_with_a_phase(federation, role):
+    fed = federation()
+    with refused(f"method average: fed.new_models: role = {role!r} is the name of a phase; give"):
+        fed.new_models(fed.clients[0], role, [fed.public])
 
 
 def test_orders_and_crops_differ_by_round_client_and_phase(federation):
@@ -510,7 +519,7 @@ def test_a_last_pass_of_one_sample_joins_the_one_before(federation):
     assert fed.logits(fed.public).shape == (4, 61, 10)
     n = len(fed.data.x_test)
     fed.data.batch = n - 1
-    assert fed._predictions.test_parts() == [slice(0, n)]
+    assert fed._predictions._test_parts() == [slice(0, n)]
 
 
 def test_what_is_exported_stays_as_it_was_and_the_last_value_counts(federation):
@@ -644,3 +653,27 @@ def test_personalized_accuracy_weighs_test_samples_by_a_clients_own_classes(fede
         private = fed.labels(client.private).tolist()
         each.append(np.mean([right[labels == c].double().mean() for c in private]))
     assert fed.take_log()["personalized_accuracy"] == pytest.approx(np.mean(each))
+
+
+class GivesNaN(Average):
+    """Has a mistake in its aggregate."""
+
+    def aggregate(self, fed, logits):
+        return super().aggregate(fed, logits) * math.nan
+
+
+@pytest.mark.parametrize(
+    ("method", "size", "error", "said"),
+    [
+        ("average", 3e38, Diverged, r"logits of up to 3e\+38 are too large to aggregate"),
+        (f"{__name__}:GivesNaN", 3.0, FedlogitError, "returned numbers that are negative or not"),
+    ],
+)
+def test_an_aggregate_diverges_only_of_logits_that_are_too_large(
+    federation, monkeypatch, method, size, error, said
+):
+    fed = federation(method=method)
+    fed.start_round(1)
+    monkeypatch.setattr(fed, "logits", lambda indices: torch.full((4, len(indices), 10), size))
+    with pytest.raises(error, match=said):
+        methods.get(fed.spec.method).round(fed, 1)

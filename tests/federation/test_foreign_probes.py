@@ -14,7 +14,7 @@ from support.small import SMALL, built, small_spec
 
 from fedlogit import methods
 from fedlogit.data import UNKNOWN, card, load, with_probes
-from fedlogit.errors import DataError
+from fedlogit.errors import DataError, Diverged
 from fedlogit.files import read_json
 from fedlogit.runs.context import RunOptions
 from fedlogit.runs.run import run
@@ -165,3 +165,22 @@ def test_one_shot_methods_learn_from_them_too(tiles, tmp_path):
     assert "pseudo_share_2" in head
     assert "public_accuracy" not in head
     assert "nan" not in row
+
+
+@pytest.mark.parametrize("engine", ["loop", "stacked"])
+def test_a_minibatch_without_a_known_label_learns_from_soft_targets_alone(tiles, engine):
+    _, joined = tiles
+    changes = {"public": ELSEWHERE | {"anchors": 4}, "partition": "iid(90)", "batch": 8}
+    fed = built(small_spec(method=ARM_C, **changes), joined, engine=engine)
+    fed.start_round(1)
+    uniform = torch.full((len(fed.public), 10), 0.1)
+    fed.distil(fed.public, uniform, label_weight=0.5)
+    assert math.isfinite(fed.take_log()["loss_distil"])
+    assert fed.vectors().isfinite().all()
+
+
+def test_where_no_label_is_known_the_loss_is_no_number(tiles):
+    fed = build(tiles[1])[1]
+    fed.start_round(1)
+    with pytest.raises(Diverged, match="loss of client 0 in distillation is nan"):
+        fed.distil(fed.public, None, label_weight=1.0)

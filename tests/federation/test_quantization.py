@@ -54,6 +54,14 @@ def test_two_bits_are_four_levels_from_the_smallest_to_the_largest():
     assert size == [1, 8]  # four numbers of two bits; the ends as float32
 
 
+def test_values_too_far_apart_for_float32_are_read_as_numbers():
+    largest = torch.finfo(torch.float32).max
+    read, size = sent([[-largest, 0.0, largest], [0.0, 1.0, 3.0]], format="uniform", bits=2)
+    assert read[0] == [-largest, pytest.approx(largest / 3), largest]
+    assert read[1] == [0.0, 1.0, 3.0]
+    assert size == [2, 16]
+
+
 def test_one_bit_is_the_smallest_or_the_largest():
     read, size = sent([[0.0, 4.0, 10.0], [-3.0, -1.0, 1.5]], format="uniform", bits=1)
     assert read == [[0.0, 0.0, 10.0], [-3.0, -3.0, 1.5]]

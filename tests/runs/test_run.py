@@ -24,13 +24,16 @@ from fedlogit import __version__, methods
 from fedlogit.cli import call, run_main
 from fedlogit.commands import train as train_command
 from fedlogit.errors import DataError, Diverged, FedlogitError
+from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.methods import LogitFederation
+from fedlogit.methods.average import Average
+from fedlogit.runs import outputs
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.provenance import _versions
 from fedlogit.runs.run import check_folder
 from fedlogit.runs.setup import divide
-from fedlogit.stopping import PATIENCE, stop_after_round
+from fedlogit.stopping import PATIENCE, exit_on_signal, stop_after_round
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -194,6 +197,25 @@ def test_diverging_stops_with_a_result_that_says_so(train):
     assert result["final"] == {}
 
 
+class ForgetsInTheEnd(Average):
+    """Its models are other ones after the last round."""
+
+    def finish(self, fed):
+        fed.load_vectors(torch.zeros_like(fed.vectors()))
+
+
+@pytest.mark.parametrize(("method", "tests"), [("average", 2), (f"{__name__}:ForgetsInTheEnd", 3)])
+def test_the_last_test_is_the_last_rounds_unless_models_have_changed(
+    train, monkeypatch, method, tests
+):
+    done, evaluate = [], Federation.evaluate
+    monkeypatch.setattr(Federation, "evaluate", lambda fed: done.append(fed.round) or evaluate(fed))
+    folder = train(method=method, rounds=2)
+    final, last = read_json(folder / "result.json")["final"], rows(folder)[-1]
+    assert len(done) == tests
+    assert (str(final["loss_test"]) == last["loss_test"]) is (tests == 2)
+
+
 def test_what_diverges_only_when_it_is_exported_has_a_result_that_says_so(train, monkeypatch):
     """As that of an adversary that nobody tests, but whose logits are to be written."""
 
@@ -268,9 +290,30 @@ def test_a_damaged_checkpoint_falls_back_to_the_one_before(federation, tmp_path)
     newest.write_bytes(data[:50])
     with pytest.warns(UserWarning, match="not a readable checkpoint.*; trying the one before"):
         assert load_checkpoint(tmp_path, federation()) == [{"round": 1}]
+    newest.write_bytes(data[:50])
     (tmp_path / "checkpoint.previous.safetensors").unlink()
     with pytest.warns(UserWarning, match="not a readable checkpoint.*; the run starts anew"):
         assert load_checkpoint(tmp_path, federation()) == []
+
+
+def test_a_kill_while_saving_after_a_damaged_checkpoint_costs_no_sound_one(
+    federation, tmp_path, monkeypatch
+):
+    def is_killed(*_):
+        raise KeyboardInterrupt
+
+    fed = federation()
+    for r in (1, 2):
+        fed.round = r
+        save_checkpoint(tmp_path, fed, [{"round": i + 1} for i in range(r)])
+    newest = tmp_path / "checkpoint.safetensors"
+    newest.write_bytes(newest.read_bytes()[:50])
+    with pytest.warns(UserWarning, match="trying the one before"):
+        rows = load_checkpoint(tmp_path, fed)
+    monkeypatch.setattr("fedlogit.runs.checkpoint.save_tensors", is_killed)
+    with pytest.raises(KeyboardInterrupt):
+        save_checkpoint(tmp_path, fed, rows)
+    assert load_checkpoint(tmp_path, federation()) == [{"round": 1}]
 
 
 def test_a_file_system_without_links_keeps_the_checkpoint_before_and_the_result(
@@ -503,6 +546,24 @@ def test_ctrl_c_saves_the_round_that_it_came_in(train, reference, tmp_path, monk
         train(folder, export=["weights"])
     assert done == [3]
     assert same(outcome(folder), outcome(reference(export=["weights"])))
+
+
+@pytest.mark.parametrize("asked", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("during", ["_write_rows", "_last_test", "_exported"])
+def test_a_run_whose_training_is_done_is_saved_before_it_stops(
+    train, tmp_path, monkeypatch, during, asked
+):
+    """No checkpoint has the last round, and a run of one round has none at all."""
+    original = getattr(outputs, during)
+
+    def interrupted(*given):
+        signal.raise_signal(asked)
+        return original(*given)
+
+    monkeypatch.setattr(outputs, during, interrupted)
+    with ctrl_c_heeded(), exit_on_signal():
+        folder = train(tmp_path / "x", rounds=1, export=["weights"])
+    assert read_json(folder / "result.json")["status"] == "finished"
 
 
 def test_a_second_ctrl_c_does_not_wait_for_the_round(train, tmp_path, monkeypatch):

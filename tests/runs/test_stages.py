@@ -13,6 +13,7 @@ from support.calls import script
 from support.outcomes import exported_weights, untimed_rows
 from support.refusals import refused
 from support.small import built, small_spec
+from support.waiting import until
 
 from fedlogit import methods
 from fedlogit.aggregation.targets import as_targets
@@ -30,6 +31,7 @@ from fedlogit.files import (
 from fedlogit.methods.fedhkt import FedHKT
 from fedlogit.methods.local import Local
 from fedlogit.methods.one_shot import OneShot
+from fedlogit.runs import stages
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.context import RunOptions
 from fedlogit.runs.logit_files import load_logits
@@ -273,24 +275,23 @@ def test_a_one_shot_method_of_ones_own_that_changes_no_client_is_made_in_stages(
 def test_stopped_clients_go_on(digits, clients, tmp_path, monkeypatch):
     """Two of four clients are done when the job is killed; the others follow, to the same bits."""
     spec = clients_spec(small_spec(method="feddf", **ONCE))
-    fed = build(digits, spec)
-    trained = []
-    original = type(fed).train_private
+    saved = []
 
-    def dies(self, **kwargs):
-        if len(trained) == 2:
+    def dies(path, *given):
+        if len(saved) == 2:
             raise KeyboardInterrupt
-        trained.extend(c.index for c in self.clients)
-        original(self, **kwargs)
+        saved.append(path)
+        original(path, *given)
 
-    monkeypatch.setattr(type(fed), "train_private", dies)
-    with pytest.raises(KeyboardInterrupt):
-        train_clients(fed, tmp_path)
+    original = stages.save_part
+    with monkeypatch.context() as patch:
+        patch.setattr(stages, "save_part", dies)
+        with pytest.raises(KeyboardInterrupt):
+            train_clients(build(digits, spec), tmp_path)
     assert sorted(p.name for p in tmp_path.iterdir()) == [
         "part-0.safetensors",
         "part-1.safetensors",
     ]
-    monkeypatch.setattr(type(fed), "train_private", original)
     fed = build(digits, spec, workers=2)
     made = train_clients(fed, tmp_path)
     remove_parts(len(fed.clients), tmp_path)
@@ -299,6 +300,38 @@ def test_stopped_clients_go_on(digits, clients, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["weights.safetensors"]
     one, other = (load_file(p / "weights.safetensors") for p in (clients, tmp_path))
     assert all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_clients_do_not_wait_for_each_other(digits, tmp_path, monkeypatch):
+    """All train in one call, the costliest first, and each is saved while others still train."""
+    spec = clients_spec(small_spec(method="feddf", **ONCE))
+    fed = build(digits, spec, workers=2)
+    run = fed.engine.run
+
+    def last_waits(task):
+        if task.client.index == 3:
+            until(lambda: len(list(tmp_path.glob("part-*"))) == 3, seconds=20)
+        return run(task)
+
+    monkeypatch.setattr(fed.engine, "run", last_waits)
+    train_clients(fed, tmp_path)
+    assert len(list(tmp_path.glob("part-*"))) == 4
+
+
+def test_the_first_client_that_diverged_is_named_whoever_did_so_first(
+    digits, tmp_path, monkeypatch
+):
+    spec = clients_spec(small_spec(method="feddf", **ONCE))
+    fed = build(digits, spec, workers=2)
+    run = fed.engine.run
+
+    def diverges(task):
+        if task.client.index in (1, 3):
+            raise Diverged(f"loss of client {task.client.index} is nan")
+        return run(task)
+
+    monkeypatch.setattr(fed.engine, "run", diverges)
+    assert train_clients(fed, tmp_path)["diverged"] == "loss of client 1 is nan"
 
 
 def test_finished_clients_whose_job_failed_are_not_trained_again(tmp_path, monkeypatch):

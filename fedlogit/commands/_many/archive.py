@@ -18,10 +18,10 @@ from typing import IO, Annotated, Literal
 from pydantic import Field
 
 import fedlogit
-from fedlogit.component import FrozenConfig
 from fedlogit.data.raw import BROKEN, BoundedHeader, check_inside
 from fedlogit.errors import DataError, FedlogitError, reading
 from fedlogit.files import LIMIT, file_digest, is_plain_name, write_atomic
+from fedlogit.frozen_config import FrozenConfig
 
 __all__ = ["Manifest", "kind_of", "pack", "unpack"]
 

@@ -35,6 +35,7 @@ _FLAGS = (
     "-shared", "-fPIC",
 )  # fmt: skip
 _FOLDER = Path(__file__).parent
+_CPU = ("flags", "Features", "CPU implementer", "CPU part")  # lines of an x86, and of an ARM
 _REMEDY = "set XDG_CACHE_HOME to a folder of yours, or use engine = 'loop'"
 
 
@@ -148,4 +149,5 @@ def _cpu() -> str:
     if not path.exists():
         return platform.machine()
     lines = path.read_text().splitlines()
-    return next((line for line in lines if line.startswith("flags")), platform.machine())
+    own = dict.fromkeys(line for line in lines if line.startswith(_CPU))  # each core has them
+    return "\n".join(own) or platform.machine()

@@ -12,7 +12,7 @@ from typing import Annotated
 import pandas as pd
 from pydantic import BeforeValidator
 
-from fedlogit.component import FrozenConfig
+from fedlogit.frozen_config import FrozenConfig
 from fedlogit.yaml_files import load_yaml
 
 __all__ = ["Deviation", "NotRun", "Notes", "NumberSelection", "any_of", "read_notes"]

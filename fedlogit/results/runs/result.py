@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from fedlogit.component import explain
 from fedlogit.errors import DataError
+from fedlogit.frozen_config import explain
 from fedlogit.runs.recorded_values import Count, Line, Recorded, Seconds, Share, Text
 
 __all__ = ["Result", "as_result"]
