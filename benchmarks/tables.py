@@ -90,9 +90,9 @@ def _workloads(rows: Sequence[Row]) -> list[str]:
 
 def _markdown(rows: Sequence[Row]) -> list[str]:
     lines = [
-        "All implementations of a workload (engines, plain loops, frameworks) were measured in one run "
-        "of the benchmark, in float32 unless marked bf16: one timed repetition of each after the "
-        "other; median of n repetitions, and ratios of neighbouring ones.",
+        "All implementations of a workload (engines, plain loops, frameworks) were measured in one "
+        "run of the benchmark, in float32 unless marked bf16: one timed repetition of each after "
+        "the other; median of n repetitions, and ratios of neighbouring ones.",
     ]
     head = [key for key in rows[0] if key not in ("workload", "code", "machine")]
     for name in _workloads(rows):
