@@ -23,11 +23,12 @@ unexport PYTHONDONTWRITEBYTECODE
 # A misspelt PAPERS would train everything, and `make pull PAPERS=celm` fetch everything: what no target
 # uses is refused. A make that another calls gets settings of that one, too.
 of = $(if $(filter $(2),$(or $(MAKECMDGOALS),reproduce)),$(1))
-PLANNING := reproduce figures report bench bench-peers
-SETTINGS := $(strip $(call of,PAPERS SCALE SEEDS DATASETS ENGINE,$(PLANNING)) $(call of,SCALE,redraw) \
-	$(call of,CORES,$(PLANNING) redraw publish) $(call of,ARGS,$(PLANNING) publish) \
-	$(call of,PUBLISH,publish) $(call of,CHECK,redraw) $(call of,TESTS,test test-fast) \
-	$(call of,BENCH,bench bench-peers) $(call of,SEED SAMPLE,mutation-test) PYTHON VENV)
+PLANNING := reproduce figures report
+BENCHES := bench bench-peers
+SETTINGS := $(strip $(call of,PAPERS SCALE SEEDS DATASETS,$(PLANNING)) $(call of,ENGINE,reproduce) \
+	$(call of,SCALE,redraw) $(call of,CORES,$(PLANNING) $(BENCHES) redraw publish) \
+	$(call of,ARGS,$(PLANNING) $(BENCHES) publish) $(call of,PUBLISH,publish) $(call of,CHECK,redraw) $(call of,TESTS,test test-fast) \
+	$(call of,BENCH,$(BENCHES)) $(call of,SEED SAMPLE,mutation-test) PYTHON VENV)
 GIVEN := $(foreach v,$(if $(filter 0,$(MAKELEVEL)),$(.VARIABLES)),$(if $(filter command,$(origin $v)),$v))
 $(foreach v,$(filter-out $(SETTINGS),$(GIVEN)),$(error $v is no setting of \
 	make$(if $(MAKECMDGOALS), $(MAKECMDGOALS)); $(or $(filter $vS $(v:S=),$(SETTINGS)),one of $(SETTINGS)) is))
@@ -39,6 +40,9 @@ list = [$(subst $(empty) $(empty),$(comma),$(strip $(1)))]
 CONFIG := $(if $(PAPERS),'papers=$(call list,$(PAPERS))') $(if $(SCALE),scale=$(SCALE)) \
 	$(if $(SEEDS),'seeds=$(call list,$(SEEDS))') $(if $(ENGINE),engine=$(ENGINE)) $(if $(DATASETS),'datasets=$(call list,$(DATASETS))')
 WITH_CONFIG = $(if $(strip $(CONFIG)),--config $(CONFIG))
+# Of two --config, Snakemake takes the last alone.
+$(if $(and $(filter --config --config=% -C,$(ARGS)),$(strip $(CONFIG) $(PUBLISH) $(call of,frozen,figures report))),\
+	$(error ARGS has --config, which make gives snakemake itself here; call snakemake yourself, or edit config.yaml))
 SNAKEMAKE = snakemake --cores $(CORES) $(ARGS)
 # It makes nothing that could be summed up.
 DRY_RUN := $(filter -n% -pn --dry-run --dryrun,$(ARGS))
@@ -175,7 +179,7 @@ lint: $(STAMP) ## Check style, types and the workflow
 	@snakefmt --check workflow Snakefile
 	@python scripts/schemas.py --check
 	@python scripts/lint_workflow.py
-	@if [ -d .git ]; then $(AS_COMMITTED); fi
+	@if [ -e .git ]; then $(AS_COMMITTED); fi
 
 # Pages with blocks made from results.
 FILLED := README.md docs/comparison.md docs/results.md docs/speed.md
@@ -185,10 +189,10 @@ FILLED := README.md docs/comparison.md docs/results.md docs/speed.md
 AS_COMMITTED = folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && git archive HEAD | tar -x -C "$$folder" \
 	&& cd "$$folder" && python scripts/fill_pages.py --check $(FILLED) && python scripts/papers.py --check
 
-BENCH_DATA = $(SNAKEMAKE) $(WITH_CONFIG) -- $(foreach d,mnist fashion_mnist cifar10,data/prepared/$(d).npz)
+BENCH_DATA = $(SNAKEMAKE) -- $(foreach d,mnist fashion_mnist cifar10,data/prepared/$(d).npz)
 
 .PHONY: bench
-bench: $(STAMP) ## Measure speed against plain PyTorch loops, into benchmarks/results (BENCH="--only W1 --turns 3")
+bench: $(STAMP) ## Measure speed against plain PyTorch loops, into benchmarks/results (BENCH="--only W1 --repetitions 3")
 	@$(BENCH_DATA)
 	@python -m benchmarks $(BENCH)
 

@@ -1,1 +1,1 @@
-"""The bench: fedlogit, plain PyTorch loops and other frameworks, one turn after the other."""
+"""The bench: fedlogit, plain PyTorch loops and other frameworks, one repetition after the other."""

@@ -1,4 +1,4 @@
-"""Measures speed: python -m benchmarks [--peers FOLDER] [--only W1] [--turns 5]."""
+"""Measures speed: python -m benchmarks [--peers FOLDER] [--only W1] [--repetitions 5]."""
 
 from __future__ import annotations
 
@@ -10,33 +10,35 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
-from benchmarks.contestants import HERE, contestants
 from benchmarks.export import export
+from benchmarks.implementations import HERE, implementations
+from benchmarks.repetitions import repeat
 from benchmarks.rows import Row, machine, rows
 from benchmarks.tables import draw, read, write
-from benchmarks.turns import play
 from benchmarks.workloads import WORKLOADS, chosen
 from fedlogit.cli import run_main
 
 
 def measure(name: str, args: argparse.Namespace, where: str) -> list[Row]:
-    """Play a workload and return its rows."""
+    """Measure a workload and return its rows."""
     workload = WORKLOADS[name]
     with tempfile.TemporaryDirectory(prefix="fedlogit-bench-") as temporary:
         folder = Path(temporary)
-        size = export(workload, args.data, args.turns + 1, folder)
-        everybody = contestants(
+        size = export(workload, args.data, args.repetitions + 1, folder)
+        competing = implementations(
             workload, folder, args.data, args.workers, args.peers, bf16=args.bf16
         )
-        played = play(everybody, args.turns, lambda line: print(f"{name}, {line}", flush=True))
-    return rows(name, played, size, where)
+        measured = repeat(
+            competing, args.repetitions, lambda line: print(f"{name}, {line}", flush=True)
+        )
+    return rows(name, measured, size, where)
 
 
 def main(argv: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, default=HERE.parent / "data" / "prepared")
     parser.add_argument("--out", type=Path, default=HERE / "results")
-    parser.add_argument("--turns", type=int, default=5, help="that count; one more does not")
+    parser.add_argument("--repetitions", type=int, default=5, help="that count; one more does not")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--peers", type=Path, help="where peers' environments are; else no peers")
     parser.add_argument("--bf16", action="store_true", help="our loop in bfloat16, too")

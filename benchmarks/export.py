@@ -1,4 +1,4 @@
-"""Writes a workload once, for all contestants: arrays, clients, first weights, minibatches."""
+"""Writes a workload once, for all implementations: arrays, clients, first weights, minibatches."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def export(workload: Workload, data: Path, rounds: int, folder: Path) -> dict[st
     """Write what `peers/protocol.py` reads into `folder`.
 
     Args:
-        workload: What is played.
+        workload: What is measured.
         data: Where prepared data sets are.
         rounds: For how many rounds the order of minibatches is needed.
         folder: Where to; made if missing.
 
     Returns:
-        Its samples a turn, and its floating-point operations a turn in products.
+        Its samples a repetition, and its floating-point operations a repetition in products.
     """
     folder.mkdir(parents=True, exist_ok=True)
     fed, method = federation(workload.spec, data, "loop", 1)
@@ -119,7 +119,7 @@ def _batches(path: Path, fed: Any, orders: Sequence[list[torch.Tensor]]) -> None
 def _size(
     workload: Workload, fed: Any, orders: list[list[torch.Tensor]], settings: dict[str, Any]
 ) -> dict[str, float]:
-    """Return the samples that models see in a turn, and its operations."""
+    """Return the samples that models see in a repetition, and its operations."""
     private = sum(len(batch) for order in orders for batch in order)
     samples = {
         "average": private,

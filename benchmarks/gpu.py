@@ -25,15 +25,26 @@ ENGINES = ("loop", "graphed", "stacked")
 SHARED, PROCESSES = "tf_cnn", (3, 6)  # several runs on one GPU
 _READY = 20.0  # seconds until all processes have begun
 Point = dict[str, str | float]
-COLUMNS = ("case", "engine", "processes", "batches_per_second", "memory_mb", "device", "torch")
+COLUMNS = ("case", "engine", "processes", "batches_per_second", "memory_mib", "device", "torch")
 
 
 def points(engine: str, cases: Sequence[str]) -> list[Point]:
-    """Measure cases one after another in a process of their own; those that fail are told."""
+    """Measure cases one after another in a process of their own; those that fail have an `error`.
+
+    A process that dies takes the cases after it along.
+    """
     command = [sys.executable, "-m", "benchmarks.gpu_point", engine, *cases]
     done = subprocess.run(command, capture_output=True, text=True, cwd=HERE.parent)
     print(done.stdout + done.stderr, end="", flush=True)
-    return [p for line in done.stdout.splitlines() if "error" not in (p := json.loads(line))]
+    return answered(engine, cases, done.stdout, done.returncode)
+
+
+def answered(engine: str, cases: Sequence[str], output: str, code: int) -> list[Point]:
+    """Return a point for each case, from the lines that a process printed and its exit code."""
+    lines = [line for line in output.splitlines() if line.startswith('{"case"')]
+    found = {point["case"]: point for point in map(json.loads, lines)}
+    error = f"its process ended with exit code {code}"
+    return [found.get(case, {"case": case, "engine": engine, "error": error}) for case in cases]
 
 
 def together(engine: str, case: str, processes: int) -> Point:
@@ -44,24 +55,38 @@ def together(engine: str, case: str, processes: int) -> Point:
         subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=HERE.parent)
         for _ in range(processes)
     ]
-    return joined([json.loads(one.communicate()[0]) for one in running])
+    outputs = [one.communicate()[0] for one in running]
+    return joined(
+        [
+            answered(engine, [case], output, one.returncode)[0]
+            for one, output in zip(running, outputs, strict=True)
+        ]
+    )
 
 
 def joined(found: Sequence[Point]) -> Point:
-    """Return points of processes that shared a GPU as one: the sum of what they trained on."""
+    """Return points of processes that shared a GPU as one: the sum of what they trained on.
+
+    If one of them failed, its point stands for all.
+    """
+    for point in found:
+        if "error" in point:
+            return {**point, "processes": len(found)}
     total = sum(float(point["batches_per_second"]) for point in found)
     return {**found[0], "processes": len(found), "batches_per_second": total}
 
 
 def write(found: Sequence[Point], folder: Path) -> None:
-    """Write `engines.csv` and `engines.md`."""
+    """Write `engines.csv` and `engines.md`; the latter names what failed, too."""
+    measured = [point for point in found if "error" not in point]
     folder.mkdir(parents=True, exist_ok=True)
     with write_atomic(folder / "engines.csv") as part, part.open("w", newline="") as file:
         writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(found)
+        writer.writerows(measured)
     with write_atomic(folder / "engines.md") as part:
-        part.write_text("\n".join(_markdown(found)) + "\n")
+        failed = [point for point in found if "error" in point]
+        part.write_text("\n".join([*_markdown(measured), *_failures(failed)]) + "\n")
 
 
 def _markdown(found: Sequence[Point]) -> Iterator[str]:
@@ -80,8 +105,21 @@ def _markdown(found: Sequence[Point]) -> Iterator[str]:
             yield (
                 f"| {case.title} | {case.clients} | {case.batch} | `{point['engine']}`"
                 f" | {point['processes']} | {rate:,.0f} | {times}"
-                f" | {float(point['memory_mb']):,.0f} |"
+                f" | {float(point['memory_mib']):,.0f} |"
             )
+
+
+def _failures(failed: Sequence[Point]) -> Iterator[str]:
+    """Yield a line for each case that could not be measured, with the reason."""
+    if failed:
+        yield ""
+        yield "Not measured:"
+        yield ""
+    for point in failed:
+        processes = point.get("processes", 1)
+        beside = f", {processes} processes" if processes != 1 else ""
+        title = CASES[str(point["case"])].title
+        yield f"- {title}, `{point['engine']}`{beside}: {point['error']}"
 
 
 def main(argv: Sequence[str]) -> None:

@@ -119,7 +119,7 @@ def measure(name: str, engine: str, device: torch.device, begin: float, seconds:
     peak = torch.cuda.max_memory_allocated() / 2**20 if device.type == "cuda" else 0.0
     return {
         "case": name, "engine": engine, "processes": 1, "batches_per_second": found,
-        "memory_mb": peak, "device": device_name(device), "torch": torch.__version__,
+        "memory_mib": peak, "device": device_name(device), "torch": torch.__version__,
     }  # fmt: skip
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from matplotlib.axis import Axis
 from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-from benchmarks.contestants import HERE
+from benchmarks.implementations import HERE
 from benchmarks.rows import machine
 from fedlogit.cli import run_main
 from fedlogit.files import write_atomic
@@ -40,7 +40,7 @@ GROWING: dict[str, Sequence[int]] = {
     "workers": tuple(2**i for i in range((os.cpu_count() or 1).bit_length())),
 }
 TITLES = {"samples": "samples of a client", "public": "public samples", "width": "parameters"}
-MEASURES = {"seconds": "Time of a round [s]", "memory_mb": "Peak memory [MiB]"}
+MEASURES = {"seconds": "Time of a round [s]", "memory_mib": "Peak memory [MiB]"}
 _SLOPE = (
     "Slope: of the last three points, on logarithmic axes, of memory without that of the first"
     " point; 1 is linear growth"
@@ -75,7 +75,7 @@ def slope(found: Sequence[Point], measure: str) -> float:
     libraries. NaN with fewer than three points, or without growth.
     """
     values = np.array([float(point[measure]) for point in found])
-    if measure == "memory_mb":
+    if measure == "memory_mib":
         values = values - values[0]
     if len(found) < 3 or (values[-3:] <= 0).any():
         return float("nan")
@@ -113,8 +113,8 @@ def draw(table: Sequence[Point], stem: Path, where: str) -> None:
             if not column:
                 panel.set_ylabel(title)
         axes[-1, column].set_xlabel(name.capitalize())
-    said = f"On {where}. {_SLOPE}"
-    header(figure, "Time and memory of a round as one size grows", said)
+    subtitle = f"On {where}. {_SLOPE}"
+    header(figure, "Time and memory of a round as one size grows", subtitle)
     save_figure(figure, stem)
 
 
@@ -175,7 +175,7 @@ def _markdown(table: Sequence[Point], commands: Sequence[Point], workers: int) -
         lines.append(
             f"| {name} | {a['size']:,.0f} | {b['size']:,.0f} "
             f"| {a['seconds']:.3f} – {b['seconds']:.3f} | {slopes[0]} "
-            f"| {a['memory_mb']:,.0f} – {b['memory_mb']:,.0f} | {slopes[1]} |"
+            f"| {a['memory_mib']:,.0f} – {b['memory_mib']:,.0f} | {slopes[1]} |"
         )
     lines += ["", "| command | seconds |", "|---|---|",
               f"| start a run, until its first step | {start:.1f} |"]  # fmt: skip

@@ -68,7 +68,7 @@ def measure(sizes: dict[str, int], engine: str = "auto", rounds: int = 3) -> dic
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # KiB on Linux
     return {
         "seconds": min(seconds[1:]),
-        "memory_mb": peak / 1024,
+        "memory_mib": peak / 1024,
         "parameters": float(fed.clients[0].vector.numel()),
         "seconds_to_first_step": pool.first - BORN,
     }

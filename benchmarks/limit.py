@@ -1,6 +1,6 @@
-"""The machine's limit as a contestant: the fastest float32 product or convolution it sustains.
+"""The machine's limit as an implementation: the fastest float32 product or convolution it sustains.
 
-A turn tries each kernel for a moment, on all cores, and answers the seconds that 10^12
+A repetition tries each kernel for a moment, on all cores, and answers the seconds that 10^12
 floating-point operations take with the fastest. It is what PyTorch reaches here, not what the
 chip's data sheet promises.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 import torch
 import torch.nn.functional as F
 
-from benchmarks.peers.protocol import Turns
+from benchmarks.peers.protocol import Repetitions
 from fedlogit.engine.float32 import configure_float32_matmul
 
 SECONDS = 0.25  # for each kernel
@@ -42,13 +42,13 @@ def sustained(kernel: Callable[[], object], operations: float) -> float:
 
 
 def main() -> None:
-    turns = Turns()
+    repetitions = Repetitions()
     torch.set_num_threads(os.cpu_count() or 1)
     configure_float32_matmul(torch.device("cpu"))
     with torch.no_grad():
         tried = list(kernels())
-        while turns.wait():
-            turns.answer(0.0, min(sustained(kernel, n) for n, kernel in tried))
+        while repetitions.wait():
+            repetitions.answer(0.0, min(sustained(kernel, n) for n, kernel in tried))
 
 
 if __name__ == "__main__":

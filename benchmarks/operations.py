@@ -1,4 +1,4 @@
-"""How many floating-point operations a turn takes in products and convolutions, at the least."""
+"""How many floating-point operations a repetition takes in products and convolutions, at least."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["operations"]
 
 
 def operations(kind: str, fed: Any, orders: list[list[torch.Tensor]], sizes: dict) -> float:
-    """Return the operations of a turn.
+    """Return the operations of a repetition.
 
     Args:
         kind: As of a workload.

@@ -1,4 +1,4 @@
-"""The plain PyTorch loops as contestants (`peers/protocol.py`): plain.py FOLDER WAY.
+"""The plain PyTorch loops as implementations (`peers/protocol.py`): plain.py FOLDER WAY.
 
 - ``transforms``: a torchvision data set, PIL transforms, a DataLoader (the usual script);
 - ``dataloader``: normalised tensors in a TensorDataset and a DataLoader;
@@ -17,18 +17,18 @@ HERE = Path(__file__).resolve().parent
 sys.path += [str(HERE), str(HERE / "peers")]
 
 from plain_rounds import KINDS
-from protocol import Exported, Turns
+from protocol import Exported, Repetitions
 
 
 def main(folder: str, way: str) -> None:
-    turns, data = Turns(), Exported(folder)
+    repetitions, data = Repetitions(), Exported(folder)
     kind = KINDS[data.settings["kind"]](data, way)
     round_ = 0
-    while turns.wait():
+    while repetitions.wait():
         round_ += 1
-        kind.turn(round_)
-        turns.stop()
-        turns.answer(kind.accuracy())
+        kind.run(round_)
+        repetitions.stop()
+        repetitions.answer(kind.accuracy())
 
 
 if __name__ == "__main__":

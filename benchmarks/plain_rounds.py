@@ -1,4 +1,4 @@
-"""What a turn of each kind of workload is in plain PyTorch: one model after the other."""
+"""What a repetition of each kind of workload is in plain PyTorch: one model after the other."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ BATCH = 500  # samples of a pass without gradients
 
 
 class Kind(Protocol):
-    """A workload, turn by turn."""
+    """A workload, repetition by repetition."""
 
-    def turn(self, round_: int) -> None: ...
+    def run(self, round_: int) -> None: ...
 
     def accuracy(self) -> float: ...
 
@@ -79,7 +79,7 @@ class Average:
         self.data, self.model, self.serve = data, model_of(data), served(data, way)
         self.sizes, self.test = data.sizes(), tuple(map(torch.as_tensor, data.test()))
 
-    def turn(self, round_: int) -> None:
+    def run(self, round_: int) -> None:
         present = self.data.present(round_)
         clients = [copy.deepcopy(self.model) for _ in present]
         for i, client in zip(present, clients, strict=True):
@@ -112,7 +112,7 @@ class _Own:
 class Distil(_Own):
     """Local epoch, logits on the public set, distillation of their mean."""
 
-    def turn(self, round_: int) -> None:
+    def run(self, round_: int) -> None:
         self.private(round_)
         targets = torch.stack([predicted(m, self.x) for m in self.models]).mean(0).softmax(-1)
         for i, (model, steps) in enumerate(zip(self.models, self.optimizers, strict=True)):
@@ -123,7 +123,7 @@ class Distil(_Own):
 class Vote(_Own):
     """Local steps, votes on probes, one step on their labels and the share of votes."""
 
-    def turn(self, round_: int) -> None:
+    def run(self, round_: int) -> None:
         self.private(round_)
         probes = torch.as_tensor(self.data.probes(round_))
         x, y = self.x[probes], self.y[probes]
@@ -148,7 +148,7 @@ class Test:
         self.test = tuple(map(torch.as_tensor, data.test()))
         self.found: list[float] = []
 
-    def turn(self, round_: int) -> None:
+    def run(self, round_: int) -> None:
         self.found = [accuracy(model, *self.test) for model in self.models]
 
     def accuracy(self) -> float:
@@ -164,7 +164,7 @@ class Maximise:
         self.shape = torch.as_tensor(data.test()[0][:1]).shape
         self.reached: list[float] = []
 
-    def turn(self, round_: int) -> None:
+    def run(self, round_: int) -> None:
         classes = range(self.how["classes"])
         self.reached = [self._ascend(model, c) for model in self.models for c in classes]
 

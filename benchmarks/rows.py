@@ -1,4 +1,4 @@
-"""From what was played to a table's rows: medians, and ratios of neighbouring turns."""
+"""From what was measured to a table's rows: medians, and ratios of neighbouring repetitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from benchmarks.limit import UNIT
-from benchmarks.turns import Played
+from benchmarks.repetitions import Measurement
 from fedlogit.runs.library_code import code_version
 from fedlogit.runs.machine import cpu_field, device_name
 
@@ -22,23 +22,25 @@ PLAIN = "plain PyTorch, tensors"  # the fastest of the plain loops
 FASTEST = "the fastest peer"
 
 
-def rows(name: str, played: Sequence[Played], size: dict[str, float], where: str) -> list[Row]:
-    """Return a row for everybody but the limit, which their shares are of.
+def rows(
+    name: str, measured: Sequence[Measurement], size: dict[str, float], where: str
+) -> list[Row]:
+    """Return a row for all but the limit, which their shares are of.
 
     Args:
         name: The workload's.
-        played: What everybody did.
+        measured: What each took.
         size: The samples and the operations of a round.
         where: The machine.
     """
-    peers = [p for p in played if p.contestant.kind == "peer" and p.seconds]
+    peers = [p for p in measured if p.implementation.kind == "peer" and p.seconds]
     fastest = min(peers, key=lambda p: statistics.median(p.seconds), default=None)
-    plain = next((p for p in played if p.contestant.name == PLAIN), None)
-    limit = next((p for p in played if p.contestant.kind == "limit"), None)
+    plain = next((p for p in measured if p.implementation.name == PLAIN), None)
+    limit = next((p for p in measured if p.implementation.kind == "limit"), None)
     return [
         {
             "workload": name,
-            "contestant": one.contestant.name,
+            "implementation": one.implementation.name,
             **_seconds(one, size["samples"]),
             "times_as_fast_as_the_plain_loop": ratio(plain, one),
             "times_as_fast_as_the_fastest_peer": ratio(fastest, one),
@@ -47,15 +49,15 @@ def rows(name: str, played: Sequence[Played], size: dict[str, float], where: str
             "code": code_version(),
             "machine": where,
         }
-        for one in played
-        if one.contestant.kind != "limit"
+        for one in measured
+        if one.implementation.kind != "limit"
     ]
 
 
-def ratio(baseline: Played | None, own: Played, factor: float = 1.0) -> float | str:
-    """Return how many times as fast somebody is as a baseline; empty if one of them has no turns.
+def ratio(baseline: Measurement | None, own: Measurement, factor: float = 1.0) -> float | str:
+    """Return how many times as fast one is as a baseline; empty if one of them has no times.
 
-    Each turn's ratio is of neighbours in time; their median is what we quote.
+    Each repetition's ratio is of neighbours in time; their median is what we quote.
     """
     if baseline is None or not baseline.seconds or not own.seconds:
         return ""
@@ -83,9 +85,9 @@ def _family() -> str:
     return "".join(f", {name} {value}" for name, value in fields.items() if value)
 
 
-def _seconds(one: Played, samples: float) -> Row:
+def _seconds(one: Measurement, samples: float) -> Row:
     columns = ("seconds_median", "seconds_min", "seconds_max", "n", "samples_per_second",
-               "memory_mb", "seconds_to_first_round", "accuracy")  # fmt: skip
+               "memory_mib", "seconds_to_first_round", "accuracy")  # fmt: skip
     if not one.seconds:
         return dict.fromkeys(columns, "")
     median = statistics.median(one.seconds)

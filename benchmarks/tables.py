@@ -63,7 +63,9 @@ def _ratios(rows: Sequence[Row]) -> Iterator[str]:
         " | share of the machine's limit |"
     )
     yield "|---|---|---|---|---|"
-    peers = {row["workload"]: f" ({row['contestant']})" for row in rows if row["note"] == FASTEST}
+    peers = {
+        row["workload"]: f" ({row['implementation']})" for row in rows if row["note"] == FASTEST
+    }
     for name in _workloads(rows):
         row = _default_engine(rows, name)
         loop = _shown(row["times_as_fast_as_the_plain_loop"], ".1f")
@@ -88,9 +90,9 @@ def _workloads(rows: Sequence[Row]) -> list[str]:
 
 def _markdown(rows: Sequence[Row]) -> list[str]:
     lines = [
-        "All contestants of a workload (engines, plain loops, frameworks) were measured in one run "
-        "of the benchmark, in float32 unless marked bf16: one timed repetition of each after the "
-        "other; median of n repetitions, and ratios of neighbouring ones.",
+        "All implementations of a workload (engines, plain loops, frameworks) were measured in one "
+        "run of the benchmark, in float32 unless marked bf16: one timed repetition of each after "
+        "the other; median of n repetitions, and ratios of neighbouring ones.",
     ]
     head = [key for key in rows[0] if key not in ("workload", "code", "machine")]
     for name in _workloads(rows):
@@ -98,7 +100,7 @@ def _markdown(rows: Sequence[Row]) -> list[str]:
         lines += [
             "", f"**{name}**: {WORKLOADS[name].title}.", "",
             f"Code {own[0]['code']}, on {own[0]['machine']}.", "",
-            "| " + " | ".join(h.replace("_", " ") for h in head) + " |",
+            "| " + " | ".join(map(_heading, head)) + " |",
             "|" + "---|" * len(head),
         ]  # fmt: skip
         lines += [
@@ -110,12 +112,17 @@ def _markdown(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
+def _heading(column: str) -> str:
+    """Return what a column is called above a table."""
+    return column.replace("_", " ").replace("mib", "MiB")
+
+
 def _absent(own: Sequence[Row]) -> list[str]:
     """Return a sentence for each reason why somebody was not measured."""
     who: dict[str, list[str]] = {}
     for row in own:
         if row["seconds_median"] == "":
-            who.setdefault(str(row["note"]), []).append(str(row["contestant"]))
+            who.setdefault(str(row["note"]), []).append(str(row["implementation"]))
     if not who:
         return []
     told = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in who.items())
@@ -123,17 +130,19 @@ def _absent(own: Sequence[Row]) -> list[str]:
 
 
 def draw(rows: Sequence[Row], stem: Path) -> None:
-    """Draw how many times as fast as the plain loop everybody is, a line for each workload."""
+    """Draw how many times as fast as the plain loop all are, a line for each workload."""
     use_house_style()
     key = "times_as_fast_as_the_plain_loop"
     names = _workloads(rows)
     figure, axes = new_figure(panel=(8.0, max(3.2, 0.9 + _ROW * len(names))))
     panel = axes[0, 0]
-    played = [row for row in rows if row[key] != ""]
-    everybody = sorted(dict.fromkeys(str(row["contestant"]) for row in played), key=_kind)
-    peers = [who for who in everybody if _kind(who) == 2]
-    for who in everybody:
-        own = [row for row in played if row["contestant"] == who]
+    measured = [row for row in rows if row[key] != ""]
+    implementations = sorted(
+        dict.fromkeys(str(row["implementation"]) for row in measured), key=_kind
+    )
+    peers = [who for who in implementations if _kind(who) == 2]
+    for who in implementations:
+        own = [row for row in measured if row["implementation"] == who]
         # Or peers hide each other.
         below = 0.2 + 0.55 * peers.index(who) / len(peers) if who in peers else 0.0
         panel.plot(
@@ -150,20 +159,20 @@ def draw(rows: Sequence[Row], stem: Path) -> None:
     panel.xaxis.set_major_formatter("{x:g}")
     panel.axvline(1, color=PALETTE["black"], linewidth=0.8)
     panel.set_xlabel("Times as fast as a plain PyTorch loop over tensors")
-    if played:
+    if measured:
         panel.legend(loc="upper left", bbox_to_anchor=(1, 1))
-    repeated = sorted({int(str(row["n"])) for row in played})
+    repeated = sorted({int(str(row["n"])) for row in measured})
     n = (
         f"n\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{repeated[0]}"
         + (f" to {repeated[-1]}" if len(repeated) > 1 else "")
-        if played
+        if measured
         else ""
     )
-    said = (
+    subtitle = (
         f"{_machines(rows)}. Median of the ratios of neighbouring repetitions, {n}; speed.md has"
         " the seconds of the fastest and the slowest"
     )
-    header(figure, "Speed-up over a plain PyTorch loop", said)
+    header(figure, "Speed-up over a plain PyTorch loop", subtitle)
     save_figure(figure, stem)
 
 
@@ -176,16 +185,16 @@ _MARKERS = {
     **{"Flower, 1 CPU per client": "X", "Flower, 2 CPUs per client": "p", "pfl-research": "h"},
     **{"FedLab": "<", "fluke": ">"},
 }
-"""A contestant's marker, the same on every machine, whoever else was measured there."""
+"""An implementation's marker, the same on every machine, whoever else was measured there."""
 
 
 def _kind(who: str) -> int:
-    """Return the place of a contestant's kind: this library, a plain loop, another framework."""
+    """Return the place of an implementation's kind: ours, a plain loop, another framework."""
     return 0 if who.startswith("fedlogit") else 1 if who.startswith("plain") else 2
 
 
 def _machines(rows: Sequence[Row]) -> str:
-    """Return each machine, after the first one with the workloads that were played on it."""
+    """Return each machine, after the first one with the workloads that were measured on it."""
     on: dict[str, list[str]] = {}
     for name in _workloads(rows):
         on.setdefault(str(_default_engine(rows, name)["machine"]), []).append(name)

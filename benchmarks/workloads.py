@@ -1,4 +1,4 @@
-"""The workloads as data: what a turn of each is, and on what."""
+"""The workloads as data: what a repetition of each is, and on what."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Workload:
 
     Attributes:
         title: What tables call it.
-        kind: What a turn is: a round that ends with an average of models, one in which clients
-            distil the mean of their logits, one in which peers vote on probes, a test of all
-            models, or logit maximisation.
+        kind: What a repetition is: a round that ends with an average of models, one in which
+            clients distil the mean of their logits, one in which peers vote on probes, a test of
+            all models, or logit maximisation.
         spec: A run as fedlogit describes it.
         engines: Of fedlogit, which there are for it.
         ways: How plain loops get their samples (`plain.py`).
-        peers: Other frameworks that play it, by folder.
+        peers: Other frameworks that can do it, by folder.
         reason: Why the others do not.
     """
 

@@ -10,7 +10,6 @@ something from them.
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
+from fedlogit.papers.plan_writer import other_plans
 
 
 def main(argv: Sequence[str]) -> None:
@@ -28,11 +28,8 @@ def main(argv: Sequence[str]) -> None:
     parser.add_argument("plans", type=Path, nargs="+", help="plans of tables and figures to keep")
     args = parser.parse_args(argv)
     for plan in args.plans:
-        subject = plan.name.rsplit(".", 2)[0]
-        of_subject = re.compile(rf"{re.escape(subject)}\.[0-9a-f]+\.json")
-        for other in plan.parent.iterdir():
-            if of_subject.fullmatch(other.name) and other.name != plan.name:
-                other.unlink(missing_ok=True)
+        for other in other_plans(plan):
+            other.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

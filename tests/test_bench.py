@@ -1,5 +1,6 @@
 """The bench at a tiny size: same arrays, same accuracies; ratios by hand; reasons for absences."""
 
+import json
 import math
 from dataclasses import replace
 from importlib import import_module
@@ -12,14 +13,14 @@ import torch
 from support.refusals import refused
 
 from benchmarks import __main__ as bench
-from benchmarks import gpu, gpu_point, growth, ours, rows, tables
-from benchmarks.contestants import Contestant, contestants
+from benchmarks import gpu, gpu_point, growth, ours, repetitions, rows, tables
 from benchmarks.export import export
 from benchmarks.federations import federation
 from benchmarks.growth_point import measure
+from benchmarks.implementations import Implementation, implementations
 from benchmarks.peers.protocol import Exported
 from benchmarks.plain import KINDS
-from benchmarks.turns import Played, play
+from benchmarks.repetitions import Measurement, repeat
 from benchmarks.workloads import WORKLOADS, Workload, chosen
 from fedlogit import methods, models
 from fedlogit.aggregation.logit_maximisation import Ascent, maximise_logits
@@ -32,8 +33,8 @@ torch_models = import_module("torch_models")  # importable since benchmarks.plai
 SIZE = {"samples": 100, "operations": 5e11}
 
 
-def played(name: str, kind: str, *seconds: float) -> Played:
-    return Played(Contestant(name, kind), list(seconds), 0.5, 1.0, 2**21)
+def timed(name: str, kind: str, *seconds: float) -> Measurement:
+    return Measurement(Implementation(name, kind), list(seconds), 0.5, 1.0, 2**21)
 
 
 def tiny(name: str, **settings: object) -> Workload:
@@ -58,37 +59,37 @@ def folder(prepared, tmp_path_factory) -> Path:
 
 def test_ratios_are_of_neighbouring_turns():
     # 8/4, 6/2, 9/1: the median is 3; the medians' own ratio would be 8/2.
-    assert rows.ratio(played("a", "plain", 8, 6, 9), played("b", "peer", 4, 2, 1)) == 3
+    assert rows.ratio(timed("a", "plain", 8, 6, 9), timed("b", "peer", 4, 2, 1)) == 3
 
 
 def test_a_row_has_ratios_to_the_plain_loop_the_fastest_peer_and_the_limit():
     everybody = [
-        played("fedlogit, native", "fedlogit", 1, 2),
-        played(rows.PLAIN, "plain", 8, 16),
-        played("slow", "peer", 5, 50),
-        played("fast", "peer", 3, 6),
-        played("limit", "limit", 1, 2),
+        timed("fedlogit, native", "fedlogit", 1, 2),
+        timed(rows.PLAIN, "plain", 8, 16),
+        timed("slow", "peer", 5, 50),
+        timed("fast", "peer", 3, 6),
+        timed("limit", "limit", 1, 2),
     ]
     found = rows.rows("W1", everybody, SIZE, "here")
-    assert [row["contestant"] for row in found][-1] == "fast"  # the limit has no row
+    assert [row["implementation"] for row in found][-1] == "fast"  # the limit has no row
     ours = found[0]
     assert ours["times_as_fast_as_the_plain_loop"] == 8
     assert ours["times_as_fast_as_the_fastest_peer"] == 3
     assert ours["share_of_limit"] == 0.5  # half of 10^12 operations in the time of all of them
-    assert (ours["seconds_median"], ours["samples_per_second"], ours["memory_mb"]) == (1.5, 67, 2)
+    assert (ours["seconds_median"], ours["samples_per_second"], ours["memory_mib"]) == (1.5, 67, 2)
     assert found[3]["note"] == "the fastest peer"
 
 
 def test_the_summary_is_of_the_first_engine_and_names_the_fastest_peer():
     everybody = [
-        played("fedlogit, native", "fedlogit", 2),
-        played("fedlogit, loop", "fedlogit", 5),
-        played(rows.PLAIN, "plain", 17),
-        played("slow", "peer", 50),
-        played("fast", "peer", 6),
-        played("limit", "limit", 1),
+        timed("fedlogit, native", "fedlogit", 2),
+        timed("fedlogit, loop", "fedlogit", 5),
+        timed(rows.PLAIN, "plain", 17),
+        timed("slow", "peer", 50),
+        timed("fast", "peer", 6),
+        timed("limit", "limit", 1),
     ]
-    alone = [played("fedlogit, loop", "fedlogit", 1), played(rows.PLAIN, "plain", 1.5)]
+    alone = [timed("fedlogit, loop", "fedlogit", 1), timed(rows.PLAIN, "plain", 1.5)]
     found = rows.rows("W1", everybody, SIZE, "here") + rows.rows("W2", alone, SIZE, "here")
     start, _, *lines = tables.summary(found).splitlines()
     assert start == "On here; float32. Speed-up of the default engine:"
@@ -99,7 +100,7 @@ def test_the_summary_is_of_the_first_engine_and_names_the_fastest_peer():
 
 
 def test_a_summary_has_a_table_for_each_machine_and_a_table_a_line_that_names_it(tmp_path):
-    pair = [played("fedlogit, loop", "fedlogit", 1), played(rows.PLAIN, "plain", 2)]
+    pair = [timed("fedlogit, loop", "fedlogit", 1), timed(rows.PLAIN, "plain", 2)]
     found = rows.rows("W1", pair, SIZE, "here") + rows.rows("W2", pair, SIZE, "there")
     told = tables.summary(found)
     assert told.index("On here;") < told.index("| W1 |") < told.index("On there;")
@@ -108,11 +109,12 @@ def test_a_summary_has_a_table_for_each_machine_and_a_table_a_line_that_names_it
     tables.write(found, tmp_path)
     page = (tmp_path / "speed.md").read_text()
     assert page.count(", on here.") == page.count(", on there.") == 1
+    assert page.count(" | memory MiB | ") == 2
 
 
 def test_a_part_of_the_bench_leaves_the_other_rows_as_they_are(monkeypatch, tmp_path):
     def measured(name: str, where: str) -> list[rows.Row]:
-        return rows.rows(name, [played("fedlogit, loop", "fedlogit", 1)], SIZE, where)
+        return rows.rows(name, [timed("fedlogit, loop", "fedlogit", 1)], SIZE, where)
 
     monkeypatch.setattr(bench, "measure", lambda name, args, where: measured(name, "now"))
     tables.write([row for name in ("W1", "W3") for row in measured(name, "before")], tmp_path)
@@ -122,35 +124,42 @@ def test_a_part_of_the_bench_leaves_the_other_rows_as_they_are(monkeypatch, tmp_
 
 
 def test_a_peer_that_is_not_installed_has_a_row_that_says_so(tmp_path):
-    everybody = contestants(WORKLOADS["W1"], tmp_path, tmp_path, 1, tmp_path / "none")
+    everybody = implementations(WORKLOADS["W1"], tmp_path, tmp_path, 1, tmp_path / "none")
     jax = next(c for c in everybody if c.name == "FedJAX")
-    row = rows.rows("W1", play([jax], 1, lambda _: None), SIZE, "here")[0]
+    row = rows.rows("W1", repeat([jax], 1, lambda _: None), SIZE, "here")[0]
     assert row["note"].startswith("not installed")
     assert row["seconds_median"] == row["times_as_fast_as_the_plain_loop"] == ""
 
 
 def test_a_peer_that_cannot_do_a_workload_says_why(tmp_path):
     workload = replace(WORKLOADS["W1"], peers=(), reason="no distillation")
-    found = contestants(workload, tmp_path, tmp_path, 1, tmp_path)
+    found = implementations(workload, tmp_path, tmp_path, 1, tmp_path)
     assert {c.reason for c in found if c.kind == "peer"} == {"no distillation"}
 
 
 def test_who_fails_has_the_error_in_its_row_and_others_play_on(folder, prepared):
-    broken = Contestant("broken", "peer", ("python", "-c", "raise SystemExit('no such thing')"))
-    loop = next(c for c in contestants(WORKLOADS["W1"], folder, prepared, 1, None)
+    broken = Implementation("broken", "peer", ("python", "-c", "raise SystemExit('no such thing')"))
+    loop = next(c for c in implementations(WORKLOADS["W1"], folder, prepared, 1, None)
                 if c.name == "plain PyTorch, tensors")  # fmt: skip
-    failed, fine = play([broken, loop], 1, lambda _: None)
+    failed, fine = repeat([broken, loop], 1, lambda _: None)
     assert failed.reason == "failed: no such thing"
     assert len(fine.seconds) == 1
 
 
+def test_who_does_not_answer_in_time_is_ended(monkeypatch):
+    monkeypatch.setattr(repetitions, "ANSWER_SECONDS", 0.5)
+    stuck = Implementation("stuck", "peer", ("sh", "-c", "sleep 600 & wait"))
+    (found,) = repeat([stuck], 1, lambda _: None)
+    assert found.reason == "failed: no answer in 0.5 s"
+
+
 @pytest.mark.slow
 def test_everybody_that_takes_the_same_minibatches_gets_the_same_accuracy(folder, prepared):
-    everybody = contestants(WORKLOADS["W1"], folder, prepared, 1, None, bf16=True)
+    everybody = implementations(WORKLOADS["W1"], folder, prepared, 1, None, bf16=True)
     assert "fedlogit, loop, bf16" in [one.name for one in everybody]
-    found = play(everybody, 1, lambda _: None)
+    found = repeat(everybody, 1, lambda _: None)
     assert not [one.reason for one in found if one.reason]
-    accuracies = [one.accuracy for one in found if one.contestant.kind != "limit"]
+    accuracies = [one.accuracy for one in found if one.implementation.kind != "limit"]
     assert accuracies[0] > 0.3  # two rounds learn something
     assert np.ptp(accuracies) < 0.02  # rounding grows in training
     assert all(one.memory > 2**20 and one.first > 0 for one in found)
@@ -202,8 +211,8 @@ def test_peers_crop_windows_of_the_padded_image_and_flip_half_of_them_in_trainin
 
 
 def test_the_table_is_read_back_and_drawn(tmp_path):
-    everybody = [played("fedlogit, native", "fedlogit", 1), played(rows.PLAIN, "plain", 8),
-                 Played(Contestant("x", "peer"), reason="not installed")]  # fmt: skip
+    everybody = [timed("fedlogit, native", "fedlogit", 1), timed(rows.PLAIN, "plain", 8),
+                 Measurement(Implementation("x", "peer"), reason="not installed")]  # fmt: skip
     found = rows.rows("W1", everybody, SIZE, "here")
     tables.write(found, tmp_path)
     tables.draw(found, tmp_path / "ratios")
@@ -212,11 +221,11 @@ def test_the_table_is_read_back_and_drawn(tmp_path):
     assert (tmp_path / "ratios.png").stat().st_size > 1000
 
 
-def test_a_contestant_has_one_marker_whoever_else_was_measured(tmp_path, monkeypatch):
+def test_an_implementation_has_one_marker_whoever_else_was_measured(tmp_path, monkeypatch):
     drawn = []
     monkeypatch.setattr(tables, "save_figure", lambda figure, stem: drawn.append(figure))
-    for others in ([], [played("FedJAX", "peer", 2)]):
-        everybody = [played(rows.PLAIN, "plain", 8), *others, played("fluke", "peer", 1)]
+    for others in ([], [timed("FedJAX", "peer", 2)]):
+        everybody = [timed(rows.PLAIN, "plain", 8), *others, timed("fluke", "peer", 1)]
         tables.draw(rows.rows("W1", everybody, SIZE, "here"), tmp_path)
     marks = [{x.get_label(): x.get_marker() for x in figure.axes[0].lines} for figure in drawn]
     assert marks[0]["fluke"] == marks[1]["fluke"] == ">"
@@ -251,12 +260,12 @@ class NoClock:
 
 
 def begun(name: str, prepared: Path, folder: Path) -> tuple:
-    """Return the plain loop of a workload, fedlogit's turn of it, and its federation."""
+    """Return the plain loop of a workload, fedlogit's repetition of it, and its federation."""
     workload = tiny(name, **SMALL[name])
     export(workload, prepared, 2, folder)
     fed, method = federation(workload.spec, prepared, "loop", 1)
     plain = KINDS[workload.kind](Exported(str(folder)), "tensors")
-    return plain, ours.play(workload.kind, fed, method, NoClock()), fed
+    return plain, ours.repetition_of(workload.kind, fed, method, NoClock()), fed
 
 
 PLAYED = [name for name in SMALL if name not in ("W5 MLP", "W7")]
@@ -264,17 +273,17 @@ PLAYED = [name for name in SMALL if name not in ("W5 MLP", "W7")]
 
 @pytest.mark.parametrize("name", [*PLAYED, pytest.param("W7", marks=pytest.mark.slow)])
 def test_the_plain_loop_plays_what_fedlogit_plays(prepared, tmp_path, name):
-    plain, turn, _ = begun(name, prepared, tmp_path)
+    plain, repetition, _ = begun(name, prepared, tmp_path)
     for round_ in (1, 2):
-        plain.turn(round_)
-        own = turn(round_)
+        plain.run(round_)
+        own = repetition(round_)
     assert abs(own - plain.accuracy()) < 0.015  # rounding grows in training
 
 
 def test_the_obvious_ascent_reaches_the_logits_that_fedlogits_reaches(prepared, tmp_path):
-    plain, turn, fed = begun("W5 MLP", prepared, tmp_path)
-    plain.turn(1)
-    assert np.isnan(turn(1))
+    plain, repetition, fed = begun("W5 MLP", prepared, tmp_path)
+    plain.run(1)
+    assert np.isnan(repetition(1))
     start = torch.randn(10, 1, 8, 8, generator=torch.Generator().manual_seed(0))
     ascent = Ascent(200, 0.01, 1e-3)
     reached, _ = maximise_logits(fed.clients[0].model, start, torch.arange(10), ascent)
@@ -301,12 +310,12 @@ def test_a_workloads_first_word_names_all_of_its_kind():
 def test_growth_has_the_slope_of_the_last_three_points_a_table_and_a_picture(tmp_path):
     # Of 1, 10, 100, 1000 clients: 7 s, then 2, 20, 200 s, which is linear.
     table = [
-        {"axis": "clients", "size": 10**i, "seconds": seconds, "memory_mb": 500 + 10**i - 1,
+        {"axis": "clients", "size": 10**i, "seconds": seconds, "memory_mib": 500 + 10**i - 1,
          "parameters": 9.0, "seconds_to_first_step": 3.0}
         for i, seconds in enumerate([7.0, 2.0, 20.0, 200.0])
     ]  # fmt: skip
     assert growth.slope(table, "seconds") == pytest.approx(1)
-    assert growth.slope(table, "memory_mb") == pytest.approx(1, abs=0.03), "above the first point"
+    assert growth.slope(table, "memory_mib") == pytest.approx(1, abs=0.03), "above the first point"
     assert math.isnan(growth.slope(table[:2], "seconds")), "of two points"
     growth.write(table, [{"axis": "plan", "size": "", "seconds": 6.25}], tmp_path, 1)
     growth.draw(table, tmp_path / "growth", "a machine")
@@ -337,7 +346,7 @@ def test_a_workload_is_a_run_that_its_engines_play(name):
 
 def test_engines_on_a_gpu_are_told_beside_the_loop(tmp_path):
     """Two processes of 30 and 50 minibatches a second share a GPU: 80, twice the loop's 40."""
-    where = {"case": "tf_cnn", "processes": 1, "memory_mb": 9.0, "device": "a GPU", "torch": "2"}
+    where = {"case": "tf_cnn", "processes": 1, "memory_mib": 9.0, "device": "a GPU", "torch": "2"}
     loop, one, other = (
         where | {"engine": engine, "batches_per_second": rate}
         for engine, rate in (("loop", 40.0), ("graphed", 30.0), ("graphed", 50.0))
@@ -348,10 +357,28 @@ def test_engines_on_a_gpu_are_told_beside_the_loop(tmp_path):
     assert "| CELM's CNN | 5 | 128 | `graphed` | 2 | 80 | 2.0 | 9 |" in text
 
 
+def test_a_case_without_a_number_on_a_gpu_has_the_reason(tmp_path):
+    """The process prints lines of its own, too, fails at one case and dies at another."""
+    cases = ["tf_cnn", "lenet", "mlp_net"]
+    good = {"case": "tf_cnn", "engine": "graphed", "processes": 1, "batches_per_second": 40.0}
+    good |= {"memory_mib": 9.0, "device": "a GPU", "torch": "2"}
+    bad = {"case": "lenet", "engine": "graphed", "error": "out of memory"}
+    printed = "\n".join(["a warning", json.dumps(good), json.dumps(bad)])
+    found = gpu.answered("graphed", cases, printed, -9)
+    died = {"case": "mlp_net", "engine": "graphed", "error": "its process ended with exit code -9"}
+    assert found == [good, bad, died]
+    gpu.write([*found, gpu.joined([good, died])], tmp_path)
+    assert len((tmp_path / "engines.csv").read_text().splitlines()) == 2
+    *_, first, second, third = (tmp_path / "engines.md").read_text().splitlines()
+    assert first.endswith(", `graphed`: out of memory")
+    assert second.endswith(", `graphed`: its process ended with exit code -9")
+    assert third.endswith(", `graphed`, 2 processes: its process ended with exit code -9")
+
+
 def test_a_point_counts_minibatches_of_all_clients():
     found = gpu_point.measure("mlp_net", "loop", torch.device("cpu"), 0.0, 0.2)
     assert found["batches_per_second"] > 0
-    assert (found["processes"], found["memory_mb"]) == (1, 0.0)
+    assert (found["processes"], found["memory_mib"]) == (1, 0.0)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="measures for minutes where there is a GPU")

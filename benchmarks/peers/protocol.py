@@ -1,9 +1,9 @@
-"""What every contestant speaks, with the standard library and NumPy alone.
+"""What every implementation speaks, with the standard library and NumPy alone.
 
-A contestant is a process: `run.py FOLDER [options]`. For each line on its standard input it plays
-one round, and answers with one line of JSON on its standard output: the seconds of training and
-aggregation, and then, outside the clock, the accuracy of the global model on the test split. It
-ends when its input does. FOLDER has what `benchmarks/export.py` writes, the same for everybody.
+An implementation is a process: `run.py FOLDER [options]`. For each line on its standard input it
+carries out one round, and answers with one line of JSON on its standard output: the seconds of
+training and aggregation, and then, outside the clock, the accuracy of the global model on the test
+split. It ends when its input does. FOLDER has what `benchmarks/export.py` writes, the same for all.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Exported:
         return np.load(self.folder / f"probes{round_}.npy")
 
 
-class Turns:
-    """Waits for a turn, and answers; what a framework prints goes to the standard error."""
+class Repetitions:
+    """Waits for a repetition, and answers; what a framework prints goes to the standard error."""
 
     def __init__(self) -> None:
         self._answers = os.fdopen(os.dup(1), "w")
@@ -81,7 +81,7 @@ class Turns:
         self._seconds = 0.0
 
     def wait(self) -> bool:
-        """Wait for the next turn, and start the clock; return whether there is one."""
+        """Wait for the next repetition, and start the clock; return whether there is one."""
         there = bool(sys.stdin.readline())
         self._begin = time.perf_counter()
         return there
@@ -91,7 +91,7 @@ class Turns:
         self._seconds = time.perf_counter() - self._begin
 
     def answer(self, accuracy: float, seconds: float | None = None) -> None:
-        """Say how it went; `seconds` instead of the clock's, where a turn is something else."""
+        """Say how it went; `seconds` instead of the clock's, as of the machine's limit."""
         found = {
             "seconds": self._seconds if seconds is None else seconds,
             "accuracy": float(accuracy),

@@ -37,6 +37,8 @@ from fedlogit.locks import held
 from fedlogit.papers import Paper, expand, load_paper, papers_in
 from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.results.runs.finished import SortedRuns, sort_runs
+from fedlogit.runs.integrity import read_spec
+from fedlogit.spec import RunSpec
 
 USUALLY_LEFT_OUT = (TEST_SCALE, "quick")
 LIMIT = 250
@@ -80,10 +82,13 @@ def main(args: argparse.Namespace) -> int:
     left_out = _left_out(args)
     papers = [load_paper(name, args.papers) for name in papers_in(args.papers)]
     _check_scales(args.included, papers)
-    needed = needed_runs(papers)
+    needed, scales_of_kind = needed_runs(papers)
 
     def is_wanted(run: str) -> bool:
-        return bool(needed[run] - {*left_out}) if run in needed else not args.prune
+        scales = needed.get(run)
+        if scales is None and not args.prune:  # another seed is no other scale
+            scales = scales_of_kind.get(_kind(read_spec(args.runs / run)), {"none of them"})
+        return bool(scales and scales.difference(left_out))
 
     if not listing.parent.is_dir():
         raise DataError(f"--runs {args.runs}: there is no folder {listing.parent}")
@@ -173,15 +178,25 @@ def _check_scales(names: Sequence[str], papers: Sequence[Paper]) -> None:
             raise unknown("scale", name, known)
 
 
-def needed_runs(papers: Sequence[Paper]) -> dict[str, set[str]]:
-    """Return every run that a table or figure of any paper shows, and at which scales."""
+def needed_runs(papers: Sequence[Paper]) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return every run that a table or figure of any paper shows, and at which scales.
+
+    Also the scales of each kind of run, whatever its seed and precision, which settings may change.
+    """
     needed: dict[str, set[str]] = defaultdict(set)
+    of_kind: dict[str, set[str]] = defaultdict(set)
     for paper in papers:
         for scale in paper.scales:
             for artefact in expand(paper, scale):
                 for cell in artefact.cells:
                     needed[cell.run].add(scale)
-    return needed
+                    of_kind[_kind(cell.spec)].add(scale)
+    return needed, of_kind
+
+
+def _kind(spec: RunSpec) -> str:
+    """Return a digest that runs share which differ in nothing but seed and precision."""
+    return spec.model_copy(update={"seed": 0, "precision": "f32"}).digest()
 
 
 def _part(listing: Path) -> Path:

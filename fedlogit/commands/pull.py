@@ -80,9 +80,9 @@ def _in_folder(folder: Path, runs: Path, published: Collection[str]) -> set[str]
     """
     here, root = folder.resolve(), runs.resolve()
     is_below = here.is_relative_to(root)
-    if folder.is_absolute() and not is_below:
-        raise FedlogitError(f"{folder} is not in {runs}, where runs are")
     parts = here.relative_to(root).parts if is_below else folder.parts
+    if not is_below and (folder.is_absolute() or not parts):  # "." outside would be all runs
+        raise FedlogitError(f"{folder} is not in {runs}, where runs are")
     found = {PurePath(run).parts for run in published}
     for depth, part in enumerate(parts):
         known = {run[depth] for run in found if len(run) > depth}

@@ -2,10 +2,10 @@
 
     python -m fedlogit redraw
 
-It covers every scale. With --prune, it also deletes results that no finished run gives, provided
-that all published runs have been pulled; results of papers that PAPERS lacks are kept. With
---check, it draws into a temporary folder and compares: numbers up to rounding, texts exactly,
-pictures by what one can see.
+It covers every scale. With --prune, it also deletes results that no finished run gives, and pages
+of the report on scales that a paper no longer has, provided that all published runs have been
+pulled; results of papers that PAPERS lacks are kept. With --check, it draws into a temporary folder
+and compares: numbers up to rounding, texts exactly, pictures by what one can see.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fedlogit.commands._values import count
 from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.drawn_files import differences, orphans, strangers
+from fedlogit.results.pages.report import outlived_pages
 from fedlogit.results.redraw import redraw
 from fedlogit.runs.paths import ResultsLayout
 
@@ -77,8 +78,15 @@ def not_here(results: Path) -> int:
 
 
 def _pruned(plan: Plan, drawn: Sequence[Path]) -> list[Path]:
-    """Remove what was not drawn of the plan's papers; return what that was."""
+    """Remove what was not drawn of the plan's papers, and pages of scales that are no more.
+
+    Pages are made by Snakemake, so those of other scales stay.
+
+    Returns:
+        What was removed.
+    """
     stale = orphans(plan.results, drawn, plan.papers)
+    stale += outlived_pages(plan.results, plan.papers)
     for path in stale:
         path.unlink()
     return stale

@@ -75,7 +75,7 @@ class Plan:
             raise no_such_scale(papers, settings.scale)
         scaled = [name for name in self.papers if name not in self._lacking_scale]
         self.artefacts: list[PlannedArtefact] = [
-            a for name in scaled for a in self.artefacts_of(name, settings.scale)
+            a for name in scaled for a in self.drawable_of(name, settings.scale)
         ]
         self.chosen = [name for name in scaled if self._unfiltered[name, settings.scale]]
         if not self.chosen and not settings.partial:
@@ -108,12 +108,12 @@ class Plan:
             " partial = true they are trained"
         )
 
-    def artefacts_of(self, paper: str, scale: str) -> list[PlannedArtefact]:
-        """Return the tables and figures of a paper at a scale, without runs to be left out."""
-        return [artefact for artefact in self.all_of(paper, scale) if artefact.cells]
+    def drawable_of(self, paper: str, scale: str) -> list[PlannedArtefact]:
+        """Return the tables and figures of a paper at a scale that have runs to draw."""
+        return [artefact for artefact in self.planned_of(paper, scale) if artefact.cells]
 
-    def all_of(self, paper: str, scale: str) -> list[PlannedArtefact]:
-        """Return the same, and those of which all runs are left out."""
+    def planned_of(self, paper: str, scale: str) -> list[PlannedArtefact]:
+        """Return the same, and those of which no run is left."""
         if (paper, scale) not in self._artefacts:
             unfiltered = expand(
                 self._paper(paper),
@@ -135,7 +135,7 @@ class Plan:
 
     def unfiltered_of(self, paper: str, scale: str) -> list[PlannedArtefact]:
         """Return the tables and figures of a paper at a scale with all runs, finished or not."""
-        self.all_of(paper, scale)
+        self.planned_of(paper, scale)
         return list(self._unfiltered[paper, scale].values())
 
     def judged(self, paper: str, scale: str) -> list[PlannedArtefact]:
@@ -143,7 +143,7 @@ class Plan:
 
         Also those without any run: what they claim is not run.
         """
-        return [a for a in self.all_of(paper, scale) if a.kind == "table" or a.claims]
+        return [a for a in self.planned_of(paper, scale) if a.kind == "table" or a.claims]
 
     def artefact(self, paper: str, scale: str, id_: str) -> PlannedArtefact:
         """Return one table or figure.
@@ -151,7 +151,7 @@ class Plan:
         Raises:
             FedlogitError: if there is none of that name, with the nearest one, or no run of it.
         """
-        found = {artefact.id: artefact for artefact in self.artefacts_of(paper, scale)}
+        found = {artefact.id: artefact for artefact in self.drawable_of(paper, scale)}
         if id_ not in found:
             unfinished = id_ in self._unfiltered[paper, scale]
             datasets = self.settings.datasets or ()
@@ -164,7 +164,7 @@ class Plan:
             artefact
             for paper in self.papers.values()
             for scale in paper.scales
-            for artefact in self.artefacts_of(paper.paper, scale)
+            for artefact in self.drawable_of(paper.paper, scale)
         ]
 
     def covered(self) -> list[PlannedArtefact]:
@@ -261,7 +261,7 @@ class Plan:
         yield
         for paper in self.papers.values():
             for scale in paper.scales:
-                self.artefacts_of(paper.paper, scale)
+                self.drawable_of(paper.paper, scale)
                 yield
 
     def _paper(self, name: str) -> Paper:

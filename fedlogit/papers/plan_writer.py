@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fedlogit.files import write_atomic
+from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.plan import Plan
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.resolved import ResolvedRun
 from fedlogit.spec import RunSpec
 
-__all__ = ["PlanWriter"]
+__all__ = ["PlanWriter", "artefact_plan", "other_plans"]
 
 T = TypeVar("T")
 
@@ -64,11 +66,8 @@ class PlanWriter:
         """Return the path and the content of each artefact's file, by the artefact's name."""
         if (paper, scale) not in self._artefacts:
             runs = self._plan.layout.runs
-            contents = {a.id: a.as_artefact(runs).plain() for a in self._plan.all_of(paper, scale)}
-            self._artefacts[paper, scale] = {
-                id_: (f"{paper}/{scale}/{id_}.{_digest(content)}", content)
-                for id_, content in contents.items()
-            }
+            artefacts = [a.as_artefact(runs) for a in self._plan.planned_of(paper, scale)]
+            self._artefacts[paper, scale] = {a.id: (artefact_plan(a), a.plain()) for a in artefacts}
         return self._artefacts[paper, scale]
 
     def _write(
@@ -89,6 +88,24 @@ class PlanWriter:
                     _write_changed(root / f"{other}.json", content(value))
             self._written.add((kind, folder, len(known)))
         return str(root / f"{path}.json")
+
+
+def artefact_plan(artefact: Artefact) -> str:
+    """Return the path of an artefact's file below the folder of plans, without ``.json``."""
+    name = f"{artefact.id}.{_digest(artefact.plain())}"
+    return f"{artefact.paper}/{artefact.scale}/{name}"
+
+
+def other_plans(plan: Path) -> list[Path]:
+    """Return the files with other content of the same artefact.
+
+    Args:
+        plan: A file that `PlanWriter.artefact_file` returns; it need not be there.
+    """
+    subject = plan.name.rsplit(".", 2)[0]
+    of_subject = re.compile(rf"{re.escape(subject)}\.[0-9a-f]+\.json")
+    files = plan.parent.glob("*.json")
+    return [path for path in files if of_subject.fullmatch(path.name) and path.name != plan.name]
 
 
 def _as_json(run: ResolvedRun) -> Any:

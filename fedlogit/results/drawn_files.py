@@ -74,9 +74,9 @@ def _compared_files(root: Path) -> set[Path]:
 
 
 def _drawn_files(root: Path) -> Iterator[Path]:
-    """Yield all that is drawn below a folder."""
+    """Yield all that is drawn below a folder; a hidden file is one that is being written."""
     for kind in _KINDS:
-        yield from (root / kind).rglob("*.*")
+        yield from (root / kind).rglob("[!.]*.*")
     yield from root.glob("record.*")
     yield from root.glob(TRAINING)
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fedlogit.papers import Plan
 from fedlogit.papers.artefact import Artefact
+from fedlogit.papers.plan_writer import artefact_plan, other_plans
 from fedlogit.papers.published import check_published_files
 from fedlogit.results.figures import write_figure
 from fedlogit.results.record.files import write_record
@@ -49,7 +50,7 @@ def redraw(plan: Plan, references: Path, out: Path, jobs: int = 1) -> list[Path]
         (paper.paper, scale)
         for paper in plan.papers.values()
         for scale in paper.scales
-        if any(a.kind == "table" for a in plan.artefacts_of(paper.paper, scale))
+        if any(a.kind == "table" for a in plan.drawable_of(paper.paper, scale))
     ]
     drawings = [partial(_draw, a.as_artefact(runs), references, out) for a in plan.covered()]
     for paper, scale in compared:
@@ -86,12 +87,27 @@ def _draw(artefact: Artefact, references: Path, out: Path) -> list[Path]:
         artefact.kind, artefact.paper, artefact.scale, artefact.id, "md"
     )
     if artefact.kind == "table":
-        return write_table(artefact, path.with_suffix(""))
-    return write_figure(artefact, path, published(references, artefact.paper))
+        written = write_table(artefact, path.with_suffix(""))
+    else:
+        written = write_figure(artefact, path, published(references, artefact.paper))
+    _outdate_plans([artefact], out)
+    return written
 
 
 def _summarise(
     judged: Sequence[Artefact], references: Path, paper: str, scale: str, out: Path
 ) -> list[Path]:
     folder = ResultsLayout(out).summary(paper, scale)
-    return write_summary(judged, published(references, paper), folder)
+    written = write_summary(judged, published(references, paper), folder)
+    _outdate_plans(judged, out)
+    return written
+
+
+def _outdate_plans(artefacts: Sequence[Artefact], out: Path) -> None:
+    """Make the other plans newer than what was just made: with them, Snakemake makes it again.
+
+    They are not removed, as its own rules do: a call of Snakemake may be at work with them.
+    """
+    for artefact in artefacts:
+        for other in other_plans(ResultsLayout(out).plans / f"{artefact_plan(artefact)}.json"):
+            other.touch()

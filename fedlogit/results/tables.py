@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -46,6 +46,7 @@ _TEX = {c: "\\" + c for c in "&%$#_{}"} | {
     **{"α": r"$\alpha$", "λ": r"$\lambda$", "μ": r"$\mu$", "ρ": r"$\rho$", "Γ": r"$\Gamma$"},
 }
 _TEX_NEEDS = "% \\usepackage{array,booktabs,longtable,multirow}\n"
+_LABEL = re.compile("[^a-z0-9]+")  # what a label has a hyphen for
 _LONGEST_FLOAT = 45  # rows on a page, beside a caption and two of headings
 _LONGEST_LINE = 24  # letters of a cell that need not wrap
 
@@ -82,7 +83,8 @@ def _write_analysis(artefact: Artefact, out: Path) -> list[Path]:
     sentences = [artefact.caption.strip().rstrip("."), *found.sentences]
     sentences += [sentence(sources(provenance(artefact))), sentence(artefact.not_run)]
     caption = ". ".join(filter(None, sentences)) + "."
-    return _write(artefact, out, found.numbers, grid, caption, found.right)
+    more = {name: shown.set_index(shown.columns[0]) for name, shown in found.more.items()}
+    return _write(artefact, out, found.numbers, grid, caption, found.right, more)
 
 
 def _write(
@@ -92,21 +94,32 @@ def _write(
     grid: pd.DataFrame,
     caption: str,
     right: Sequence[str] | None = None,
+    more: Mapping[str, pd.DataFrame] | None = None,
 ) -> list[Path]:
-    text = f"**{artefact.title}**\n\n{_pipes(grid, right)}\n\n{caption}"
+    below = (more or {}).items()
+    titled = [
+        (artefact.title, _pipes(grid, right)),
+        *((name, _pipes(each)) for name, each in below),
+    ]
+    text = "\n\n".join([*(f"**{title}**\n\n{table}" for title, table in titled), caption])
+    latex = [_latex(artefact, grid, caption, right)]
+    latex += [_latex(artefact, each, "", None, part=name) for name, each in below]
     return [
         write_csv(out.with_name(f"{out.name}.csv"), numbers),
         write_text(out.with_name(f"{out.name}.md"), text),
-        write_text(out.with_name(f"{out.name}.tex"), _latex(artefact, grid, caption, right)),
+        write_text(out.with_name(f"{out.name}.tex"), _TEX_NEEDS + "\n".join(latex)),
     ]
 
 
 def table_and_caption(text: str) -> tuple[str, str]:
-    """Return the table, in Markdown, and the caption of a text that `write_table` wrote."""
+    """Return the table, in Markdown, and the caption of a text that `write_table` wrote.
+
+    With further tables and their titles, if there are any.
+    """
     lines = text.splitlines()
-    table = [line for line in lines if line.startswith("|")]
-    end = max((place for place, line in enumerate(lines) if line.startswith("|")), default=0)
-    return "\n".join(table), "\n".join(lines[end + 1 :]).strip()
+    of_tables = [place for place, line in enumerate(lines) if line.startswith("|")] or [0]
+    start, end = of_tables[0], of_tables[-1] + 1
+    return "\n".join(lines[start:end]), "\n".join(lines[end:]).strip()
 
 
 def linked_table(artefact: Artefact, frame: pd.DataFrame, prefix: str) -> str:
@@ -285,7 +298,11 @@ def _pipes(grid: pd.DataFrame, right: Sequence[str] | None = None) -> str:
 
 
 def _latex(
-    artefact: Artefact, grid: pd.DataFrame, caption: str, right: Sequence[str] | None
+    artefact: Artefact,
+    grid: pd.DataFrame,
+    caption: str,
+    right: Sequence[str] | None,
+    part: str = "",
 ) -> str:
     """Return the table with booktabs rules, on several pages if it is long.
 
@@ -294,15 +311,18 @@ def _latex(
         grid: What is printed, as text.
         caption: What stands above it after its title.
         right: As of `_pipes`.
+        part: What a further table is called, besides the artefact.
     """
     plain = grid.rename_axis(index=[_tex(name) for name in grid.index.names])
     styler = plain.style.format(_tex).format_index(_tex, axis=0).format_index(_tex, axis=1)
     is_long = len(plain) > _LONGEST_FLOAT
-    title, whole = _tex(artefact.title), _tex(f"{artefact.title}. {caption}")
+    name = f"{artefact.title}: {part}" if part else artefact.title
+    title, whole = _tex(name), _tex(f"{name}. {caption}".strip())
+    label = f"tab:{artefact.paper}-{artefact.id}"
     text = styler.to_latex(
         hrules=True,
         caption=whole,
-        label=f"tab:{artefact.paper}-{artefact.id}",
+        label=f"{label}-{_LABEL.sub('-', part.lower()).strip('-')}" if part else label,
         position=None if is_long else "tbp",
         position_float=None if is_long else "centering",
         environment="longtable" if is_long else None,
@@ -310,9 +330,7 @@ def _latex(
         multirow_align="t",
     )
     # pandas would have the whole caption again on each page of a long table.
-    return _TEX_NEEDS + text.replace(
-        rf"\caption[]{{{whole}}}", rf"\caption[]{{{title} (continued)}}"
-    )
+    return text.replace(rf"\caption[]{{{whole}}}", rf"\caption[]{{{title} (continued)}}")
 
 
 def _column_format(grid: pd.DataFrame, right: Sequence[str] | None) -> str:

@@ -41,8 +41,9 @@ def training_table(plan: Plan) -> pd.DataFrame:
     counts once.
 
     Columns are `paper`, `scale`, `id`, `runs` (planned), `finished` (of these), and of the finished
-    ones `cpu_hours` (of a core), `gpu_hours` (of a whole GPU), `cpu_mb` and `gpu_mb`, the largest
-    peak memory (that of the process, or what was allocated on the GPU), and `devices`.
+    ones `cpu_hours` and `gpu_hours`, `cpu_mb` and `gpu_mb`, the largest peak memory (that of the
+    process, or what was allocated on the GPU), and `devices`. Hours are those of each run by the
+    clock, however many threads it had, and whether or not it shared a GPU.
 
     Raises:
         DataError: if a result is damaged.

@@ -1,8 +1,9 @@
 """What each rule of the workflow reads: a method per rule, from its wildcards to its files.
 
-What is there already depends on nothing: neither a newer file nor a missing data set makes a run
-start again that was trained here or pulled. Its folder's name is the hash of all that it depends
-on. Paths are texts, as rules write them.
+A partition, clients and a run that are there depend on nothing: neither a newer file nor a missing
+data set makes a run start again that was trained here or pulled. Its folder's name is the hash of
+all that it depends on. Logits and targets in between, which only runs that are missing ask for,
+follow the clients and the data. Paths are texts, as rules write them.
 """
 
 from __future__ import annotations
@@ -153,12 +154,14 @@ class RuleInputs:
 
         Where they cover nothing, as in a study that one method lacks, it shows all that is drawn.
         """
-        artefacts = self._plan.artefacts_of(paper, scale)
+        artefacts = self._plan.drawable_of(paper, scale)
         if self._plan.settings.partial:
             covered = self._plan.covered()
             artefacts = [artefact for artefact in artefacts if artefact in covered] or artefacts
         if not artefacts:
-            raise nothing_to_show(paper, scale, unfinished=bool(self._plan.all_of(paper, scale)))
+            raise nothing_to_show(
+                paper, scale, unfinished=bool(self._plan.planned_of(paper, scale))
+            )
         tables = any(artefact.kind == "table" for artefact in artefacts)
         return {
             "artefacts": [self._writer.artefact_file(artefact) for artefact in artefacts],

@@ -59,6 +59,22 @@ def test_only_whole_runs_are_published_and_once(project, finished):
     assert list(Path("results").glob("*-new.dvc")) == []
 
 
+def test_other_seeds_and_precisions_of_a_scale_are_left_out_with_it(project, finished):
+    shown_at_quick(5)
+    file = Path("workflow/papers/pilot.yaml")
+    paper = yaml.safe_load(file.read_text())
+    paper["scales"]["paper"]["overrides"] = {"rounds": 1}
+    file.write_text(yaml.safe_dump(paper))
+    other, half = finished(seed=6), finished(seed=5, precision="bf16")
+    at_paper, anybodys = finished(seed=5, rounds=1), finished(seed=5, rounds=2)
+    done = script("publish")
+    assert "2 runs published, 0 were; left out 2" in done.stdout, done
+    runs = {str(run.relative_to("results")) for run in (at_paper, anybodys)}
+    assert {*listed()} == runs
+    assert script("publish", "--with", "quick").returncode == 0
+    assert {*listed()} == runs | {str(run.relative_to("results")) for run in (other, half)}
+
+
 def test_runs_come_back_and_others_stay(published, finished):
     before = {p: p.read_bytes() for f in published for p in f.glob("[!.]*.[jc]s*")}
     mine = finished(seed=7)

@@ -293,6 +293,7 @@ def test_a_folder_without_published_runs_is_refused(away):
     assert (done.returncode, done.stderr) == (2, f"error: {said}\n")
     elsewhere = script("pull", "/elsewhere/digits")
     assert elsewhere.stderr == "error: /elsewhere/digits is not in results/runs, where runs are\n"
+    assert script("pull", ".").stderr == "error: . is not in results/runs, where runs are\n"
 
 
 def test_the_runs_of_a_paper_come_and_those_that_are_not_published_are_counted(away):

@@ -286,7 +286,7 @@ def test_a_summary_rests_on_tables_without_runs_and_figures_with_claims(tmp_path
     judged = here.judged("fedol", "smoke")
     assert {"table1", "figure2"} <= {artefact.id for artefact in judged}
     assert "knowledge" not in {artefact.id for artefact in judged}
-    assert here.artefacts_of("fedol", "smoke") == []
+    assert here.drawable_of("fedol", "smoke") == []
     kept = json.loads(Path(PlanWriter(here).artefact_file(judged[0])).read_text())
     assert (kept["runs"], kept["missing"][0]["before"]) == ([], 0)
 
@@ -323,7 +323,7 @@ def test_papers_without_the_scale_asked_for_are_left_out(tmp_path, studies):
         "left out: study (has no scale smoke, but paper);"
         " trial (has no scale smoke, but heavy, paper)"
     )
-    assert here.artefacts_of("study", "paper")  # which a path may ask for
+    assert here.drawable_of("study", "paper")  # which a path may ask for
     with refused("unknown scale of paper study 'smoke' (one of: paper)"):
         here.judged("study", "smoke")
     drawn = plan(tmp_path, studies, papers=["study", "fedol"], partial=True)
@@ -377,4 +377,4 @@ def test_a_scale_without_the_data_set_is_told_apart(tmp_path):
         plan(tmp_path, papers=["celm"], scale="paper", datasets=["digits"])
     # What is drawn from finished runs is drawn at every scale.
     here = plan(tmp_path, papers=["celm"], scale="paper", datasets=["digits"], partial=True)
-    assert here.artefacts_of("celm", "paper") == []
+    assert here.drawable_of("celm", "paper") == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,7 @@ from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.results.analyses import analyse, analysis_names
 from fedlogit.results.statistics.best_methods import candidates
-from fedlogit.results.tables import write_table
+from fedlogit.results.tables import table_and_caption, write_table
 
 NO_AXES = {"rows": None, "columns": None}
 
@@ -228,7 +230,34 @@ def test_costs_count_to_the_first_test_at_nine_tenths_of_the_ceiling(make_run, m
     (row,) = found.numbers.to_dict("records")
     assert (row["n"], row["reached"], row["rounds_to"], row["bytes_to"]) == (2, 1, 3, 300)
     assert (row["bytes_sent"], row["seconds"]) == (400, 12.5)
-    assert found.shown.loc[0, "Rounds to 90 %"] == "3.0 (1 of 2)"
+    assert found.shown.loc[0, "kB in all"] == "0.4"
+    assert found.more["kB to 90 %"].iloc[0, 1] == "0.3 (1 of 2)"
+
+
+def test_costs_are_printed_by_method_and_then_by_heterogeneity(make_run, make_artefact, tmp_path):
+    """Average was not run on the second partition; what hardly varies is a median over both."""
+    places = ("k_classes(2)", "dir(0.3)")
+    runs = [
+        make_run(0.5, method="average", partition=places[0]),
+        *(make_run(a, method="uwa", partition=p) for a, p in zip((0.6, 0.7), places, strict=True)),
+        make_run(1.0, method="fully_informed", partition="iid"),
+    ]
+    shown = write_table(make_artefact(*runs, analysis="costs", **NO_AXES), tmp_path / "costs")
+    numbers, text, latex = (path.read_text() for path in shown)
+    assert len(numbers.splitlines()) == 4
+    table, caption = table_and_caption(text)
+    first, *others = table.split("\n\n**")
+    assert [line.split("|")[1].strip() for line in first.splitlines()[2:]] == ["Average", "UWA"]
+    titles = [other.partition("**")[0] for other in others]
+    assert titles == ["kB to 90 %", "Worst client's accuracy, %", "ECE, %"]
+    head, _, average, uwa = others[1].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in (head, average, uwa)]
+    assert len(cells[0]) == 3
+    assert cells[1][2] == "", "not run"
+    assert "kB are what a client sends" in caption
+    labels = re.findall(r"label\{tab:(.*?)\}", latex)
+    assert len({*labels}) == latex.count("\\begin{tabular}") == 4
+    assert latex.count("usepackage") == 1
 
 
 def test_seconds_include_the_clients_that_methods_share(make_run, make_artefact):

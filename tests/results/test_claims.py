@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pandas as pd
 import pytest
@@ -363,6 +364,7 @@ def test_a_claim_may_hold_on_average(runs, judge):
     [
         ([0.125, 0.25], 2, True, True),
         ([0.125, 0.125], 2, False, True),  # equal to the margin is not above it
+        ([0.2503 - 0.1253] * 3, 3, False, True),  # nor is what rounding puts above
         ([0.125, 0.25], 3, True, False),
         ([0.5, math.nan], 2, False, True),
         ([0.5], 1, True, True),
@@ -521,6 +523,13 @@ def test_alike_is_neither_below_nor_above(runs, judge, rival, scatter, expected,
     first, second = row["evidence"].split("; ")
     assert first.startswith(f"Average vs UWA: 0.7000 vs {rival:.4f} (n=3, {0.7 - rival:.4f}")
     assert second.startswith(f"UWA vs Average: {rival:.4f} vs 0.7000 (n=3, {rival - 0.7:.4f}")
+
+
+def test_a_label_does_not_tear_a_line_of_evidence_apart(runs, judge):
+    labels = {"uwa": "UWA; weighted", "average": "Average"}
+    row = judge(runs(0.6) + runs(0.7, method="uwa"), "greater", labels=labels, **GREATER)
+    (line,) = re.findall("^- (.*)$", evidence_markdown(pd.DataFrame([row])), re.MULTILINE)
+    assert line.startswith("UWA, weighted vs Average: 0.7000 vs 0.6000 (n=3")
 
 
 def test_alike_is_of_every_rival(runs, judge):

@@ -186,6 +186,9 @@ def test_heterogeneity_draws_the_means_the_reference_and_the_papers_numbers(figu
         "table,dataset,partition,method,metric,mean,std\n"
         "table1,mnist,k_classes(5),uwa,accuracy,0.9552,\n"
         "table1,mnist,,fully_informed,accuracy,0.9797,0.0018\n"
+        "table2,mnist,k_classes(5),uwa,accuracy,0.9552,\n"
+        "table1,mnist,k_classes(2),uwa,accuracy,0.7777,\n"
+        "table2,mnist,k_classes(2),uwa,accuracy,0.7778,\n"
     )
     axes = draw(figure("accuracy_by_heterogeneity"), read_reference(path)).axes[0]
     heights = [np.asarray(line.get_ydata(), float) for line in axes.lines]
@@ -193,6 +196,7 @@ def test_heterogeneity_draws_the_means_the_reference_and_the_papers_numbers(figu
     assert any(np.allclose(y, [0.61, 0.61]) for y in heights)
     for level in (0.97, 0.9797, 0.9552):
         assert any(np.allclose(y, level) for y in heights if len(y))
+    assert not any(np.isclose(y, 0.7777, atol=2e-4).any() for y in heights), "of two tables, which?"
 
 
 def test_what_one_partition_presses_together_has_a_panel_of_its_own():

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from support.calls import script
 from support.waiting import until
+from support.workflow import Snakemake
 
 from fedlogit.commands.redraw import not_here
 from fedlogit.config import Settings
@@ -301,8 +302,29 @@ def study(tmp_path) -> Path:
     return folder
 
 
+def test_what_is_being_written_is_no_orphan(tmp_path):
+    drawn = tmp_path / "tables/p/paper"
+    drawn.mkdir(parents=True)
+    for name in ("old.md", ".t.12345.csv"):
+        (drawn / name).touch()
+    assert orphans(tmp_path, [], ["p"]) == [drawn / "old.md"]
+
+
 def pruned(results: Path, papers: Path):
     return script("redraw", "--prune", "--results", str(results), "--papers", str(papers))
+
+
+def test_pruning_removes_the_report_on_scales_that_a_paper_no_longer_has(
+    tmp_path, finished, papers
+):
+    kept, gone, others = (
+        tmp_path / f"report/{name}.html" for name in ("celm/quick", "celm/half", "lab/half")
+    )
+    for page in (kept, gone, others):
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.touch()
+    assert pruned(tmp_path, papers).returncode == 0
+    assert [page.exists() for page in (kept, gone, others)] == [True, False, True]
 
 
 def test_pruning_leaves_other_folders_papers_alone(tmp_path, finished, papers, study):
@@ -321,3 +343,29 @@ def test_pruning_leaves_other_folders_papers_alone(tmp_path, finished, papers, s
     assert f"left alone, as {study} has no such paper: celm\n" in done.stderr
     done = pruned(tmp_path, papers)
     assert (done.stderr, list((tmp_path / "tables").rglob("*.*"))) == ("", [])
+
+
+def test_what_was_redrawn_is_out_of_date_for_other_settings(tmp_path, make_run, python):
+    """Snakemake remembers what it made a table from, not that something else has made it since."""
+    results, snakemake = tmp_path / "results", Snakemake(python)
+    smoke = Settings(papers=("tally_train",), scale="smoke", frozen=True, partial=True)
+    planned = Plan(smoke, WORKFLOW / "papers", results).unfiltered_of("tally_train", "smoke")
+    (spec,) = (cell.spec for table in planned if table.id == "byzantine" for cell in table.cells)
+    run = make_run([0.5] * spec.rounds, axes={}, **spec.model_dump(mode="json"))
+    place = results / "runs" / run_dir(spec)
+    place.parent.mkdir(parents=True)
+    run.dir.rename(place)
+    seeds = f"seeds=[{spec.seed},77]"
+    own = ("papers=[tally_train]", "scale=smoke", seeds, "partial=true", "frozen=true")
+    table, summary = (
+        "tables/tally_train/smoke/byzantine.csv",
+        "summary/tally_train/smoke/summary.md",
+    )
+    targets = (f"results/{table}", f"results/{summary}")
+    done = snakemake(tmp_path, *targets, config=own)
+    assert done.returncode == 0, done.stdout
+    assert snakemake.dry(tmp_path, *targets, config=own) == {}
+    redraw(Plan(smoke, WORKFLOW / "papers", results), WORKFLOW / "reference", results)
+    assert snakemake.dry(tmp_path, *targets, config=own) == {"table": 1, "compare": 1}
+    assert snakemake(tmp_path, *targets, config=own).returncode == 0
+    assert snakemake.dry(tmp_path, *targets, config=own) == {}

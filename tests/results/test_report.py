@@ -205,7 +205,22 @@ def test_whatever_comes_of_a_number_or_a_claim_is_a_badge(said):
     assert re.search(f'<td><span class="badge (good|bad|open)">{said}</span></td>', html)
 
 
-@pytest.mark.parametrize("said", ["irreproducible", "reproduced, one seed", "*reproduced*", "0.5"])
+@pytest.mark.parametrize(
+    ("said", "look"),
+    [
+        ("does not hold, 3 of 10 run", "bad"),
+        ("holds on average (MNIST: holds)", "open"),
+        ("undecided, 1 of 2 run (MNIST: holds)", "open"),
+    ],
+)
+def test_what_is_said_beside_a_claims_result_is_in_its_badge(said, look):
+    html = to_html(f"| Result |\n|---|\n| {said} |")
+    assert f'<td><span class="badge {look}">{said}</span></td>' in html
+
+
+@pytest.mark.parametrize(
+    "said", ["irreproducible", "reproduced, one seed", "holds water", "*reproduced*", "0.5"]
+)
 def test_other_cells_are_none(said):
     assert "badge" not in to_html(f"| Verdict |\n|---|\n| {said} |")
 

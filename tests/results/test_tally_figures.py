@@ -63,13 +63,16 @@ def test_the_frontier_by_hand():
 
 def test_pareto_has_the_papers_points(make_tally, make_artefact, tmp_path):
     run = make_tally(method="tally_train", sent={"votes": 4_000_000}, axes=AXES | {"method": "tt"})
+    other = make_tally(method="rc_fd", sent={"votes": 8_000_000}, axes=AXES | {"method": "rc"})
     path = tmp_path / "reference.csv"
     path.write_text(
         "table,dataset,partition,method,metric,mean,std\n"
         "table2,mnist,,tt,accuracy,0.9,\ntable2,mnist,,tt,payload_megabytes,2,\n"
+        "table2,mnist,,rc,accuracy,0.8,\ntable2,mnist,,rc,payload_megabytes,3,\n"
+        "table1,mnist,,rc,accuracy,0.7,\n"
     )
     paid = {"x": "payload_megabytes"}
-    artefact = make_artefact(run, kind="figure", plot="pareto", options=paid)
+    artefact = make_artefact(run, other, kind="figure", plot="pareto", options=paid)
     points = [
         (float(line.get_xdata()[0]), float(line.get_ydata()[0]))
         for line in draw(artefact, read_reference(path)).axes[0].lines
@@ -77,6 +80,7 @@ def test_pareto_has_the_papers_points(make_tally, make_artefact, tmp_path):
     ]
     assert (2, 0.9) in points
     assert (1, 0.5) in points  # 4 MB of 4 peers
+    assert not {0.7, 0.8} & {accuracy for _, accuracy in points}, "two tables differ"
 
 
 def test_pareto_is_of_what_a_client_sends_in_the_whole_run(make_tally, make_artefact):

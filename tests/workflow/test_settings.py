@@ -180,6 +180,10 @@ def test_a_dry_run_of_make_reproduce_is_not_summed_up(option):
         ("publish PAPERS=x", "PAPERS is no setting of make publish; one of "),
         ("publish CHECK=1", "CHECK is no setting of make publish; one of "),
         ("redraw PUBLISH=quick", "PUBLISH is no setting of make redraw; one of "),
+        ("bench SCALE=paper", "SCALE is no setting of make bench; one of "),
+        ("figures ENGINE=loop", "ENGINE is no setting of make figures; one of "),
+        ("reproduce ENGINE=loop", None),
+        ("bench BENCH=--only CORES=2", None),
         ("publish PUBLISH=quick", None),
         ("pull reproduce PAPERS=celm", None),
         ("redraw CHECK=1", None),
@@ -194,6 +198,24 @@ def test_make_refuses_what_is_none_of_its_settings(asked, refused):
     if refused:
         assert f"*** {refused}" in done.stderr
         assert (done.stderr.count("\n"), done.stdout) == (1, "")
+
+
+@pytest.mark.parametrize(
+    ("asked", "is_refused"),
+    [
+        (["reproduce", "ARGS=--config workers=2"], False),
+        (["reproduce", "ARGS=--configfile lab.yaml", "SCALE=paper"], False),
+        (["reproduce", "ARGS=-p --config workers=2", "SCALE=paper"], True),
+        (["reproduce", "ARGS=-C workers=2", "SCALE=paper"], True),
+        (["report", "ARGS=--config=workers=2"], True),
+        (["publish", "ARGS=--config workers=2", "PUBLISH=quick"], True),
+    ],
+)
+def test_a_second_config_which_would_replace_the_first_is_refused(asked, is_refused):
+    command = ["make", "-C", str(REPOSITORY), "--no-print-directory", "-n", *asked]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == (2 if is_refused else 0)
+    assert ("*** ARGS has --config, which" in done.stderr) is is_refused
 
 
 def test_pip_is_that_of_outside_also_in_an_activated_environment(tmp_path):

@@ -16,7 +16,7 @@ jax.random.KeyArray = jax.Array
 import fedjax
 import jax.numpy as jnp
 import numpy as np
-from protocol import Exported, Turns
+from protocol import Exported, Repetitions
 
 # Places where a layer's output is halved by a pool, and the first layer's padding.
 POOLS = {"lenet": (0, 1), "tf_cnn": (0, 1)}
@@ -92,7 +92,7 @@ def loss(batch: dict, logits: jax.Array) -> jax.Array:
 
 
 def main(folder: str) -> None:
-    turns, data = Turns(), Exported(folder)
+    repetitions, data = Repetitions(), Exported(folder)
     network, settings = Network(data), data.settings
     model = fedjax.Model(
         init=lambda _: network.first,
@@ -118,7 +118,7 @@ def main(folder: str) -> None:
     parts = range(0, len(y), 500)
     x_test = [jnp.asarray(network.inputs(x[i : i + 500])) for i in parts]
     round_ = 0
-    while turns.wait():
+    while repetitions.wait():
         round_ += 1
         cohort = [b"%d" % i for i in data.present(round_)]
         key, *keys = jax.random.split(key, len(cohort) + 1)
@@ -127,9 +127,9 @@ def main(folder: str) -> None:
         ]
         state, _ = algorithm.apply(state, taking_part)
         jax.block_until_ready(state.params)
-        turns.stop()
+        repetitions.stop()
         found = [np.asarray(predict(state.params, {"x": part})).argmax(1) for part in x_test]
-        turns.answer((np.concatenate(found) == y).mean())
+        repetitions.answer((np.concatenate(found) == y).mean())
 
 
 if __name__ == "__main__":

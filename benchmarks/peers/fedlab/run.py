@@ -15,7 +15,7 @@ from fedlab.contrib.algorithm.basic_server import SyncServerHandler
 from fedlab.contrib.dataset.basic_dataset import FedDataset
 from fedlab.core.standalone import StandalonePipeline
 from fedlab.utils import Aggregators, SerializationTool
-from protocol import Exported, Turns
+from protocol import Exported, Repetitions
 from torch.utils.data import DataLoader, TensorDataset
 from torch_models import accuracy, network, optimizer
 
@@ -55,26 +55,26 @@ class Trainer(SGDSerialClientTrainer):
 
 
 class Pipeline(StandalonePipeline):
-    def main(self, data: Exported, turns: Turns) -> None:
+    def main(self, data: Exported, repetitions: Repetitions) -> None:
         x, y = map(torch.as_tensor, data.test())
-        while turns.wait():
+        while repetitions.wait():
             self.handler.chosen = self.handler.sample_clients()
             self.trainer.local_process(self.handler.downlink_package, self.handler.chosen)
             for package in self.trainer.uplink_package:
                 self.handler.load(package)
-            turns.stop()
-            turns.answer(accuracy(self.handler.model, x, y))
+            repetitions.stop()
+            repetitions.answer(accuracy(self.handler.model, x, y))
 
 
 def main(folder: str) -> None:
-    turns, data = Turns(), Exported(folder)
+    repetitions, data = Repetitions(), Exported(folder)
     sizes, share = data.sizes(), data.settings["cohort"] / len(data.clients)
     handler = Weighted(sizes, model=network(data), global_round=10**6, sample_ratio=share)
     trainer = Trainer(network(data), len(sizes), cuda=False)
     trainer.data = data
     trainer.setup_dataset(Clients(data))
     trainer.setup_optim(1, data.settings["batch"], data.settings["rate"])
-    Pipeline(handler, trainer).main(data, turns)
+    Pipeline(handler, trainer).main(data, repetitions)
 
 
 if __name__ == "__main__":

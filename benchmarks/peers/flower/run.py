@@ -15,12 +15,12 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
-from protocol import Exported, Turns
+from protocol import Exported, Repetitions
 from torch_models import accuracy, network
 
 
 def main(folder: str, cpus: int) -> None:
-    turns, data = Turns(), Exported(folder)
+    repetitions, data = Repetitions(), Exported(folder)
     server, client = ServerApp(), ClientApp()
 
     @client.train()
@@ -29,15 +29,15 @@ def main(folder: str, cpus: int) -> None:
 
     class Rounds(FedAvg):
         def configure_train(self, server_round, arrays, config, grid):
-            if not turns.wait():
+            if not repetitions.wait():
                 os._exit(0)
             return super().configure_train(server_round, arrays, config, grid)
 
         def aggregate_train(self, server_round, replies):
             merged = super().aggregate_train(server_round, replies)
-            turns.stop()
+            repetitions.stop()
             model.load_state_dict(merged[0].to_torch_state_dict())
-            turns.answer(accuracy(model, x, y))
+            repetitions.answer(accuracy(model, x, y))
             return merged
 
     model = network(data)

@@ -16,24 +16,24 @@ from fluke.config import OptimizerConfigurator
 from fluke.data import FastDataLoader
 from fluke.evaluation import ClassificationEval
 from fluke.server import Server
-from protocol import Exported, Turns
+from protocol import Exported, Repetitions
 from torch_models import OPTIMIZERS, accuracy, network
 
 
 class Bell:
-    """Each round of `FedAVG.run` is a turn: what it calls when one starts and ends."""
+    """Each round of `FedAVG.run` is a repetition: what it calls when one starts and ends."""
 
-    def __init__(self, turns: Turns, data: Exported) -> None:
-        self.turns = turns
+    def __init__(self, repetitions: Repetitions, data: Exported) -> None:
+        self.repetitions = repetitions
         self.x, self.y = map(torch.as_tensor, data.test())
 
     def start_round(self, **_: object) -> None:
-        if not self.turns.wait():
+        if not self.repetitions.wait():
             raise KeyboardInterrupt
 
     def end_round(self, model: torch.nn.Module) -> None:
-        self.turns.stop()
-        self.turns.answer(accuracy(model, self.x, self.y))
+        self.repetitions.stop()
+        self.repetitions.answer(accuracy(model, self.x, self.y))
 
 
 class Rounds(FedAVG):
@@ -48,7 +48,7 @@ class Rounds(FedAVG):
 
 
 def main(folder: str) -> None:
-    turns, data = Turns(), Exported(folder)
+    repetitions, data = Repetitions(), Exported(folder)
     environment = FlukeENV()
     environment.set_seed(0)
     environment.set_device("cpu")
@@ -70,7 +70,7 @@ def main(folder: str) -> None:
         clients.append(Client(i, loader, None, optimizer, loss, local_epochs=1))
     server = Server(network(data), None, clients, weighted=True)
     rounds = Rounds(len(clients), None, {}, clients=clients, server=server)
-    rounds.bell = Bell(turns, data)
+    rounds.bell = Bell(repetitions, data)
     rounds.run(10**6, data.settings["cohort"] / len(clients), finalize=False)
 
 

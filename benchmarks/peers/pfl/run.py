@@ -20,7 +20,7 @@ from pfl.data.sampling import get_user_sampler
 from pfl.hyperparam import NNEvalHyperParams, NNTrainHyperParams
 from pfl.metrics import Metrics, Weighted
 from pfl.model.pytorch import PyTorchModel
-from protocol import Exported, Turns
+from protocol import Exported, Repetitions
 from torch_models import OPTIMIZERS, accuracy, network
 
 
@@ -41,26 +41,26 @@ class Model(torch.nn.Module):
 
 
 class Bell(TrainingProcessCallback):
-    """Each central iteration is a turn."""
+    """Each central iteration is a repetition."""
 
-    def __init__(self, turns: Turns, data: Exported) -> None:
-        self.turns = turns
+    def __init__(self, repetitions: Repetitions, data: Exported) -> None:
+        self.repetitions = repetitions
         self.x, self.y = map(torch.as_tensor, data.test())
 
     def on_train_begin(self, *, model: PyTorchModel) -> Metrics:
-        self.there = self.turns.wait()
+        self.there = self.repetitions.wait()
         return Metrics()
 
     def after_central_iteration(
         self, aggregate_metrics: Metrics, model: PyTorchModel, *, central_iteration: int
     ) -> tuple[bool, Metrics]:
-        self.turns.stop()
-        self.turns.answer(accuracy(model.pytorch_model, self.x, self.y))
-        return not self.turns.wait(), Metrics()
+        self.repetitions.stop()
+        self.repetitions.answer(accuracy(model.pytorch_model, self.x, self.y))
+        return not self.repetitions.wait(), Metrics()
 
 
 def main(folder: str) -> None:
-    turns, data = Turns(), Exported(folder)
+    repetitions, data = Repetitions(), Exported(folder)
     parts = [tuple(map(torch.as_tensor, data.client(i))) for i in data.clients]
 
     def user(i: int) -> Dataset:
@@ -85,7 +85,7 @@ def main(folder: str) -> None:
             local_num_epochs=1, local_learning_rate=data.settings["rate"], local_batch_size=batch
         ),
         NNEvalHyperParams(local_batch_size=None),
-        callbacks=[Bell(turns, data)],
+        callbacks=[Bell(repetitions, data)],
     )  # fmt: skip
 
 

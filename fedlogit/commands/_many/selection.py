@@ -114,7 +114,7 @@ def planned_runs(args: argparse.Namespace, results: Path) -> dict[str, RunSpec]:
         raise missing_package(error, "--paper", hint) from None
     given = {key: getattr(args, key) for key in ("scale", "seeds", "datasets")}
     plan = Plan(Settings.load(given | {"papers": args.paper}, "options"), args.papers, results)
-    found = plan.artefacts_of(args.paper, args.scale)
+    found = plan.drawable_of(args.paper, args.scale)
     if args.artefacts:
         found = [plan.artefact(args.paper, args.scale, name) for name in args.artefacts]
     return {run: plan.spec_of_run(run) for artefact in found for run in plan.runs(artefact)}

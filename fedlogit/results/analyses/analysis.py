@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -21,6 +21,7 @@ class Analysis:
         sentences: For the caption, without where the runs come from; each without its full stop.
         heads: How many columns say what a row is about; equal ones that follow are printed once.
         right: Columns of numbers, which are aligned at the right.
+        more: Further tables below it, by what is printed above each: one head, then numbers.
     """
 
     numbers: pd.DataFrame
@@ -28,6 +29,7 @@ class Analysis:
     sentences: tuple[str, ...]
     heads: int = 1
     right: tuple[str, ...] = ()
+    more: Mapping[str, pd.DataFrame] = field(default_factory=dict)
 
 
 def sorted_as(frame: pd.DataFrame, order: Mapping[str, Iterable[Any]]) -> pd.DataFrame:

@@ -34,6 +34,7 @@ from fedlogit.results.figures._panels import (
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import INK, new_figure
+from fedlogit.results.verdicts.published import unambiguous
 
 __all__ = ["draw", "enlarged_partitions"]
 
@@ -150,9 +151,9 @@ def _paper(
     if reference is None:
         return False
     there = reference[(reference["dataset"] == place.dataset) & (reference["metric"] == metric)]
+    there = unambiguous(there, ["method", "partition"])
     for (method, style), shift in zip(styles.items(), _sideways_shifts(styles), strict=True):
-        own = there[there["method"] == method].drop_duplicates("partition")
-        own = own[own["partition"].isin(place.partitions)]
+        own = there[(there["method"] == method) & there["partition"].isin(place.partitions)]
         x = np.array([place.partitions.index(p) for p in own["partition"]]) + shift
         axes.plot(
             x, own["mean"], style.marker, mfc="white", mec=style.colour, ms=8, mew=1.3, ls="none",

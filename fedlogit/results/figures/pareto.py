@@ -24,6 +24,7 @@ from fedlogit.results.figures._panels import bars_note, format_axis, title, valu
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label, metric_of
 from fedlogit.results.style import GREY, INK, wrapped_panels
+from fedlogit.results.verdicts.published import unambiguous
 
 __all__ = ["draw", "frontier"]
 
@@ -116,9 +117,8 @@ def _published(
     if reference is None or options.by not in reference:
         return pd.DataFrame(columns=["method", "mean", "payload"])
     there = reference[(reference[options.by] == panel) & reference["method"].isin(methods)]
-    wide = there[there["metric"].isin([metric, across])].pivot_table(
-        index="method", columns="metric", values="mean", aggfunc="first"
-    )
+    there = unambiguous(there[there["metric"].isin([metric, across])], ["method", "metric"])
+    wide = there.pivot(index="method", columns="metric", values="mean")
     wide = wide.reindex(columns=[metric, across]).dropna().reset_index()
     wide = wide.rename(columns={metric: "mean", across: "payload"})
     return wide.assign(payload=_megabytes(wide["payload"], across))

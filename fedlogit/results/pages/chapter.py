@@ -51,8 +51,11 @@ _LOOK: dict[str, str] = {
     Verdict.NOT_REPRODUCED: "bad",
     ClaimResult.FAILS: "bad",
 }
-_RESULTS = "|".join(map(re.escape, {*OUTCOMES, *CLAIM_RESULTS}))
-_VERDICT = re.compile(f">((?:{_RESULTS})(?:(?<=>undecided), [^<]+)?)</td>")  # with the reason
+_OF_NUMBERS, _OF_CLAIMS = ("|".join(map(re.escape, words)) for words in (OUTCOMES, CLAIM_RESULTS))
+# A claim's result may have a reason, what is missing, or what each data set says, after it.
+_VERDICT = re.compile(
+    rf">(?P<text>(?P<result>{_OF_CLAIMS})(?:(?:,| \()[^<]+)?|(?:{_OF_NUMBERS}))</td>"
+)
 _CELL_WITH_LONG_WORD = re.compile(r"(?<=>)[^<>]*[^<>\s]{17}[^<>]*(?=</(?:em></)?td>)")
 _TABLE = re.compile("<table>.*?</table>", re.DOTALL)
 _HEAD = re.compile("<th(?: [^>]*)?>")
@@ -301,4 +304,5 @@ def to_html(text: str) -> Markup:
 
 def _badge(found: re.Match[str]) -> str:
     """Return the end of a table's cell whose text is a verdict."""
-    return f'><span class="badge {_LOOK.get(found[1], "open")}">{found[1]}</span></td>'
+    look = _LOOK.get(found["result"] or found["text"], "open")
+    return f'><span class="badge {look}">{found["text"]}</span></td>'

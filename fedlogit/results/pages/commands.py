@@ -31,7 +31,7 @@ def commands(paper: Paper, results: Path) -> str:
     """
     took = _training_rows(paper, results / FILE)
     rows = [_row(paper, place, results, took.get(place[1:])) for place in _places(paper)]
-    return markdown(pd.DataFrame(rows), right=("In the cache", "Core-hours", "Memory"))
+    return markdown(pd.DataFrame(rows), right=("In the cache", "Hours", "Memory"))
 
 
 def command(paper: str, scale: str, target: Path, *, drawn: bool = True) -> str:
@@ -101,13 +101,13 @@ def _row(
 def _cost(took: dict[str, Any] | None) -> dict[str, str]:
     """Return runs, hours and memory as they are shown."""
     if took is None:
-        return dict.fromkeys(("In the cache", "Core-hours", "Memory"), "–")
+        return dict.fromkeys(("In the cache", "Hours", "Memory"), "–")
     gpu = took["gpu_mb"] or took["gpu_hours"]
     hours = f"{took['cpu_hours']:.2f}" + (f" + {took['gpu_hours']:.2f} GPU" if gpu else "")
     none = not took["finished"]
     return {
         "In the cache": f"{took['finished']} of {took['runs']}",
-        "Core-hours": "–" if none else hours,
+        "Hours": "–" if none else hours,
         "Memory": _memory(took["cpu_mb"], took["gpu_mb"]),
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ from markupsafe import Markup
 
 from fedlogit.errors import DataError
 from fedlogit.files import read_text
-from fedlogit.papers.schema import JUDGED_SCALE
+from fedlogit.papers.schema import JUDGED_SCALE, Paper
 from fedlogit.results.formatting import markdown, write_text
 from fedlogit.results.pages.chapter import embedded, shell, to_html
 
-__all__ = ["find_pages", "write_report"]
+__all__ = ["find_pages", "outlived_pages", "write_report"]
 
 _REMEDY = "remove it and make figures"
 _CHAPTER = re.compile(r"<section .*?</section>", re.DOTALL)
@@ -35,6 +35,12 @@ def find_pages(results: Path) -> list[Path]:
     """Return the pages there are, each paper's together, the scale `paper` first."""
     pages = results.glob("report/*/[!.]*.html")
     return sorted(pages, key=lambda page: (page.parent.name, page.stem != JUDGED_SCALE, page.stem))
+
+
+def outlived_pages(results: Path, papers: Mapping[str, Paper]) -> list[Path]:
+    """Return the pages of these papers at scales that they no longer have."""
+    own = [page for page in find_pages(results) if page.parent.name in papers]
+    return [page for page in own if page.stem not in papers[page.parent.name].scales]
 
 
 def write_report(pages: Sequence[Path], results: Path, out: Path) -> Path:

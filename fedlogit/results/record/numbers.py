@@ -143,7 +143,7 @@ def _our_side(numbers: pd.DataFrame, scale: str, path: Path) -> pd.DataFrame:
             " python -m fedlogit redraw"
         )
     aligned = keyed.loc[wanted].reset_index(drop=True)
-    return aligned.assign(rank=int(scale == JUDGED_SCALE))
+    return aligned.assign(at_judged_scale=scale == JUDGED_SCALE)
 
 
 def _preferred_rows(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.DataFrame:
@@ -152,11 +152,11 @@ def _preferred_rows(found: Sequence[pd.DataFrame], numbers: pd.DataFrame) -> pd.
         empty = pd.DataFrame(index=range(len(numbers)), columns=_OURS, dtype=float)
         return empty.assign(n=0, diverged=0, verdict=Unjudged.NOT_RUN, **dict.fromkeys(_TEXT, ""))
     best = found[0].copy()
-    records = [other[["verdict", "rank", "n"]].to_dict("records") for other in found]
+    records = [other[["verdict", "at_judged_scale", "n"]].to_dict("records") for other in found]
     for row in range(len(numbers)):
         at = {place: rows[row] for place, rows in enumerate(records)}
-        run = {p: (r["rank"], r["n"]) for p, r in at.items() if r["verdict"] != Unjudged.NOT_RUN}
-        shown = preferred(run)
+        run = {place: it for place, it in at.items() if it["verdict"] != Unjudged.NOT_RUN}
+        shown = preferred({place: (it["at_judged_scale"], it["n"]) for place, it in run.items()})
         if shown is not None:
             best.loc[row] = found[shown].loc[row]
     return best[_OURS].fillna(dict.fromkeys(_TEXT, ""))

@@ -56,7 +56,7 @@ def claims_power(
 def _tests(evidence: ClaimEvidence) -> Iterator[tuple[str, tuple[np.ndarray, float]]]:
     """Yield the name and the test of each comparison and, of several cells, of their mean."""
     for comparison in evidence.comparisons:
-        yield comparison.name, comparison.test
+        yield comparison.name, comparison.differences_and_margin
     if len(evidence.cells) > 1:
         for rival, test in pooled(evidence.comparisons).items():
             yield f"{POOLED}: {rival}" if rival else POOLED, test

@@ -26,7 +26,7 @@ from fedlogit.papers.artefact import REFERENCE
 from fedlogit.papers.claim_options import ANY, Comparison
 from fedlogit.results.collect import axis_value_matches
 from fedlogit.results.formatting import number
-from fedlogit.results.statistics.means import INSIDE, p_above, paired_interval
+from fedlogit.results.statistics.means import INSIDE, ROUNDING, p_above, paired_interval
 from fedlogit.results.verdicts.claim_names import Naming
 
 __all__ = ["TESTS", "Evidence", "cells", "dataset_of", "pooled"]
@@ -73,7 +73,7 @@ class Evidence:
     lacks: str = ""
 
     @property
-    def test(self) -> tuple[np.ndarray, float]:
+    def differences_and_margin(self) -> tuple[np.ndarray, float]:
         """Return what `fedlogit.results.verdicts.rules.decide` needs."""
         return self.differences.to_numpy(dtype=float), self.margin
 
@@ -85,9 +85,8 @@ class Evidence:
     @property
     def agrees(self) -> bool:
         """Return whether the mean points the claimed way, however noisy."""
-        return len(self.differences) > 0 and float(self.differences.mean(skipna=False)) > (
-            self.margin
-        )
+        mean = float(self.differences.mean(skipna=False))  # NaN of none is not above anything
+        return mean > self.margin + ROUNDING
 
     @property
     def description(self) -> str:
@@ -240,14 +239,14 @@ def _evidence_of_sides(
 
 def _difference_in_numbers(found: Evidence, options: Comparison) -> str:
     """Return the mean difference, its 90 % interval and the p value, where there are seeds."""
-    differences, _ = found.test
+    differences, _ = found.differences_and_margin
     if len(differences) < 2:
         return ""
     mean, low, high = (
         number(value, options.metric)
         for value in (float(np.mean(differences)), *paired_interval(differences, INSIDE))
     )
-    return f", {mean} [{low} to {high}], p={p_above(*found.test):.2g}"
+    return f", {mean} [{low} to {high}], p={p_above(*found.differences_and_margin):.2g}"
 
 
 def _evidence_for_greater(

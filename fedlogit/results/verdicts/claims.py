@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 EVIDENCE_HEADING = "### Evidence"
+_BETWEEN = "; "  # comparisons of a claim, in the CSV
 _NOT_PLANNED = "*Not planned*: the scale or the settings leave out runs that the claim compares."
 _COLUMNS = [
     "id", "section", "text", "result", "reason", "by_dataset", "cells", "pooled", "run", "agree",
@@ -101,7 +102,12 @@ def _judge(
         }
     row["by_dataset"] = "; ".join(f"{name}: {result_text(it)}" for name, it in alone.items())
     row["data"] = "; ".join(dataset_notes(_finished_on(tested.datasets, frame)))
-    return row | {"evidence": "; ".join(evidence.description for evidence in found)}
+    return row | {"evidence": _BETWEEN.join(_without_semicolon(e.description) for e in found)}
+
+
+def _without_semicolon(text: str) -> str:
+    """Return a text, which may have a user's label, without what separates such texts."""
+    return text.replace(_BETWEEN, ", ")
 
 
 def _finished_on(datasets: Sequence[str], frame: pd.DataFrame) -> pd.DataFrame:
@@ -129,9 +135,11 @@ def _decision(found: Sequence[Evidence], shares: bool) -> dict[str, str]:
     """Return what comparisons decide together, and how many there are."""
     # Of a cell some of whose seeds are missing nothing is known: they may turn it.
     known = [e if e.whole else replace(e, differences=e.differences[:0]) for e in found]
-    by_cell, by_mean = decide([e.test for e in known]), decide(list(pooled(known).values()))
+    by_cell = decide([e.differences_and_margin for e in known])
+    by_mean = decide(list(pooled(known).values()))
     run = sum(e.whole for e in found)
-    within = largest_difference([e.test[0] for e in found]) if shares else math.inf
+    differences = [e.differences_and_margin[0] for e in found]
+    within = largest_difference(differences) if shares else math.inf
     row = {
         "result": final_result(by_cell, by_mean, whole=run == len(found), within=within),
         "reason": "",
@@ -205,6 +213,6 @@ def evidence_markdown(rows: pd.DataFrame) -> str:
     """Return the numbers behind each claim, as lists."""
     parts = [EVIDENCE_HEADING]
     for row in rows[rows["evidence"] != ""].to_dict("records"):
-        cells = "\n".join(f"- {cell}" for cell in row["evidence"].split("; "))
+        cells = "\n".join(f"- {cell}" for cell in row["evidence"].split(_BETWEEN))
         parts.append(f"{row['text']}: {result_text(row)}.\n\n{cells}")
     return "\n\n".join(parts)

@@ -8,7 +8,7 @@ import pandas as pd
 
 from fedlogit.papers.published import published_rows
 
-__all__ = ["nothing_published", "published", "read_reference"]
+__all__ = ["nothing_published", "published", "read_reference", "unambiguous"]
 
 _COLUMNS = ["table", "dataset", "partition", "method", "metric", "mean", "std", "n", "where"]
 
@@ -38,6 +38,12 @@ def published(folder: Path, paper: str) -> pd.DataFrame:
     """
     path = folder / f"{paper}.csv"
     return read_reference(path) if path.exists() else nothing_published()
+
+
+def unambiguous(numbers: pd.DataFrame, axes: list[str]) -> pd.DataFrame:
+    """Return one number per place on these axes, and none where tables print different ones."""
+    different = numbers.groupby(axes, dropna=False)["mean"].transform("nunique") > 1
+    return numbers[~different].drop_duplicates(axes)
 
 
 def nothing_published() -> pd.DataFrame:

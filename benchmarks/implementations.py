@@ -1,4 +1,4 @@
-"""Who takes part: how each is started, or why it is not."""
+"""What is measured: how each is started, or why it is not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.workloads import Workload
 
-__all__ = ["Contestant", "contestants"]
+__all__ = ["Implementation", "implementations"]
 
 HERE = Path(__file__).resolve().parent
 # Name in tables, folder under peers/, further arguments.
@@ -25,13 +25,13 @@ PEERS = (
 
 
 @dataclass(frozen=True)
-class Contestant:
-    """One who takes part.
+class Implementation:
+    """An implementation of the workloads, which a process runs.
 
     Attributes:
         name: What tables call it.
         kind: ``fedlogit``, ``plain``, ``peer`` or ``limit``.
-        command: How to start it; empty if it cannot take part.
+        command: How to start it; empty if it cannot run.
         reason: Why it cannot.
     """
 
@@ -41,7 +41,7 @@ class Contestant:
     reason: str = ""
 
 
-def contestants(
+def implementations(
     workload: Workload,
     folder: Path,
     data: Path,
@@ -49,50 +49,50 @@ def contestants(
     environments: Path | None,
     *,
     bf16: bool = False,
-) -> list[Contestant]:
-    """Return everybody, and what measures the machine's limit.
+) -> list[Implementation]:
+    """Return all that are measured, and what measures the machine's limit.
 
     Args:
-        workload: What is played.
+        workload: What is measured.
         folder: Where it was exported to.
         data: Where prepared data sets are.
         workers: Threads of fedlogit.
         environments: Where peers' environments are; None leaves peers out.
-        bf16: Whether our reference loop takes part in bfloat16, too.
+        bf16: Whether our reference loop is also measured in bfloat16.
     """
     engines = (*workload.engines, "loop, bf16") if bf16 else workload.engines
     return [
         *_ours(engines, folder, data, workers),
         *_plain(workload, folder),
         *(_peers(workload, folder, environments) if environments else ()),
-        Contestant("limit", "limit", (sys.executable, "-m", "benchmarks.limit")),
+        Implementation("limit", "limit", (sys.executable, "-m", "benchmarks.limit")),
     ]
 
 
-def _ours(engines: Sequence[str], folder: Path, data: Path, workers: int) -> list[Contestant]:
-    def ours(entry: str) -> Contestant:
+def _ours(engines: Sequence[str], folder: Path, data: Path, workers: int) -> list[Implementation]:
+    def ours(entry: str) -> Implementation:
         engine, _, precision = entry.partition(", ")
         command = (
             sys.executable, "-m", "benchmarks.ours", str(folder), "--engine", engine,
             "--data", str(data), "--workers", str(workers), "--precision", precision or "f32",
         )  # fmt: skip
-        return Contestant(f"fedlogit, {entry}", "fedlogit", command)
+        return Implementation(f"fedlogit, {entry}", "fedlogit", command)
 
     if shutil.which("g++") or shutil.which("clang++"):
         return [ours(engine) for engine in engines]
-    missing = Contestant("fedlogit, native", "fedlogit", reason="there is no C++ compiler")
+    missing = Implementation("fedlogit, native", "fedlogit", reason="there is no C++ compiler")
     return [missing if engine == "native" else ours(engine) for engine in engines]
 
 
-def _plain(workload: Workload, folder: Path) -> list[Contestant]:
+def _plain(workload: Workload, folder: Path) -> list[Implementation]:
     script = str(HERE / "plain.py")
     return [
-        Contestant(f"plain PyTorch, {way}", "plain", (sys.executable, script, str(folder), way))
+        Implementation(f"plain PyTorch, {way}", "plain", (sys.executable, script, str(folder), way))
         for way in workload.ways
     ]
 
 
-def _peers(workload: Workload, folder: Path, environments: Path) -> list[Contestant]:
+def _peers(workload: Workload, folder: Path, environments: Path) -> list[Implementation]:
     found = []
     for name, where, arguments in PEERS:
         python = environments / where / "bin" / "python"
@@ -102,5 +102,5 @@ def _peers(workload: Workload, folder: Path, environments: Path) -> list[Contest
             reason = f"not installed: there is no {python} (make bench-peers installs it)"
         if not reason:
             command = (str(python), str(HERE / "peers" / where / "run.py"), str(folder), *arguments)
-        found.append(Contestant(name, "peer", command, reason))
+        found.append(Implementation(name, "peer", command, reason))
     return found
