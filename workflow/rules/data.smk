@@ -15,8 +15,8 @@ rule download:
     benchmark:
         "benchmarks/jobs/download/{dataset}.tsv"
     priority: 10  # as of partitions
-    localrule: True
     retries: 1  # an address may answer the next time
+    localrule: True
     resources:
         mem_mb=2000,
         runtime=60,
