@@ -17,4 +17,4 @@ Layers, each importing only what lies below it::
     component  files  rng  errors …   below all
 """
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
