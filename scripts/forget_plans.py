@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
-from fedlogit.papers.plan_writer import other_plans
+from fedlogit.runs.plan_files import other_plans
 
 
 def main(argv: Sequence[str]) -> None:

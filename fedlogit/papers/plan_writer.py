@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +21,7 @@ from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.resolved import ResolvedRun
 from fedlogit.spec import RunSpec
 
-__all__ = ["PlanWriter", "artefact_plan", "other_plans"]
+__all__ = ["PlanWriter", "artefact_plan"]
 
 T = TypeVar("T")
 
@@ -94,18 +93,6 @@ def artefact_plan(artefact: Artefact) -> str:
     """Return the path of an artefact's file below the folder of plans, without ``.json``."""
     name = f"{artefact.id}.{_digest(artefact.plain())}"
     return f"{artefact.paper}/{artefact.scale}/{name}"
-
-
-def other_plans(plan: Path) -> list[Path]:
-    """Return the files with other content of the same artefact.
-
-    Args:
-        plan: A file that `PlanWriter.artefact_file` returns; it need not be there.
-    """
-    subject = plan.name.rsplit(".", 2)[0]
-    of_subject = re.compile(rf"{re.escape(subject)}\.[0-9a-f]+\.json")
-    files = plan.parent.glob("*.json")
-    return [path for path in files if of_subject.fullmatch(path.name) and path.name != plan.name]
 
 
 def _as_json(run: ResolvedRun) -> Any:

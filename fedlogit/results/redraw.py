@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fedlogit.papers import Plan
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.plan_writer import artefact_plan, other_plans
+from fedlogit.papers.plan_writer import artefact_plan
 from fedlogit.papers.published import check_published_files
 from fedlogit.results.figures import write_figure
 from fedlogit.results.record.files import write_record
@@ -23,6 +23,7 @@ from fedlogit.results.tables import write_table
 from fedlogit.results.training_costs import write_training
 from fedlogit.results.verdicts.published import published
 from fedlogit.runs.paths import ResultsLayout
+from fedlogit.runs.plan_files import other_plans
 
 __all__ = ["redraw"]
 
