@@ -263,6 +263,7 @@ def test_restart_forgets_the_checkpoint(train, tmp_path, monkeypatch, copied):
     with stop_after(2, monkeypatch):
         train(tmp_path / "x", every=0)
     (copied / "rng.py").write_text("# edited\n")
+    imported_code_version.cache_clear()  # as in the process that resumes
     write_json(tmp_path / "spec.json", SMALL)
     places = ("--spec", str(tmp_path / "spec.json"), "--out", str(tmp_path / "x"))
     command = (*places, "--data", str(tmp_path), "--device", "cpu", "--quiet")

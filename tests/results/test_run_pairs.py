@@ -136,7 +136,7 @@ def test_folders_without_a_common_run_are_refused(make_run, tmp_path):
 
 def test_what_the_docs_say_of_runs_on_another_cpu_is_in_their_table():
     found = pd.read_csv(ROOT / "results/trained_again_other_cpu.csv")
-    points = 100 * found["difference"]
+    points = (100 * found["difference"]).round(6)  # 0.182 - 0.172 is a point, and a little more
     apart = points.abs()
     gained = points[found["run"].str.contains("classes_per_client2.*/fedol/")]
     page = " ".join((ROOT / "docs/randomness.md").read_text().split())
@@ -169,7 +169,7 @@ def test_what_the_docs_say_of_average_on_mnist_is_in_its_table():
 
 def test_what_the_docs_say_of_published_runs_is_in_their_table():
     found = pd.read_csv(ROOT / "results/trained_again.csv")
-    points = 100 * found["difference"]
+    points = (100 * found["difference"]).round(6)  # 0.182 - 0.172 is a point, and a little more
     apart = points.abs()
     page = " ".join((ROOT / "docs/randomness.md").read_text().split())
     for said in (
