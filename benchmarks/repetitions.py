@@ -20,7 +20,7 @@ __all__ = ["Measurement", "Process", "repeat"]
 
 SAMPLE_SECONDS = 0.1
 ANSWER_SECONDS = 3600.0
-"""What takes longer for a repetition is stuck: the longest measured one took under a minute."""
+"""What takes longer for a repetition is taken to be stuck, and is ended."""
 
 
 @dataclass

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from fedlogit.results.formatting import write_text
 
-__all__ = ["write_or_check"]
+__all__ = ["checking_parser", "write_or_check"]
+
+
+def checking_parser(about: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a script that writes such files, or with ``--check`` compares them.
+
+    Args:
+        about: The script's docstring.
+    """
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit 1 on a difference"
+    )
+    return parser
 
 
 def write_or_check(texts: Mapping[Path, str], why: str, *, check: bool) -> int:

@@ -9,7 +9,6 @@ python scripts/code_versions.py; with --check it only compares.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import os
@@ -27,7 +26,7 @@ from fedlogit.cli import run_main
 from fedlogit.errors import FedlogitError
 from fedlogit.runs import layout
 from fedlogit.runs.library_code import is_source, version_of
-from scripts._generated import write_or_check
+from scripts._generated import checking_parser, write_or_check
 from scripts._published import published_records
 
 _PACKAGE = "fedlogit"
@@ -46,13 +45,8 @@ class Commit:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = checking_parser(__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="the project's checkout")
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 on a difference"
-    )
     args = parser.parse_args(argv)
     path = args.root / "results" / "code_versions.csv"
     text = table(published_facts(args.root), versions(args.root))

@@ -7,7 +7,6 @@ What a block is made of stands in the page (see `fedlogit.results.pages.fill`):
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,18 +15,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from fedlogit.cli import run_main
 from fedlogit.results.pages.fill import filled_page
-from scripts._generated import write_or_check
+from scripts._generated import checking_parser, write_or_check
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = checking_parser(__doc__)
     parser.add_argument("pages", type=Path, nargs="+", help="Markdown files with blocks")
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 where a page differs"
-    )
     args = parser.parse_args(argv)
     texts = {page: filled_page(page, Path.cwd()) for page in args.pages}
     return write_or_check(texts, "differs from the files that it is made from", check=args.check)

@@ -5,7 +5,6 @@ python scripts/papers.py; with --check it only compares.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,20 +18,15 @@ from fedlogit.results.pages.claims import claims_page
 from fedlogit.results.pages.inventory import inventory_page
 from fedlogit.results.pages.paper import paper_page
 from fedlogit.results.pages.record import record_page
-from scripts._generated import write_or_check
+from scripts._generated import checking_parser, write_or_check
 
 _PAPERS, _RESULTS, _DOCS = Path("workflow/papers"), Path("results"), Path("docs")
 
 
 def main(argv: Sequence[str]) -> int:
     """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = checking_parser(__doc__)
     parser.add_argument("--dvc", type=Path, default=Path("dvc.yaml"), help="DVC's file")
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 on a difference"
-    )
     args = parser.parse_args(argv)
     papers = [load_paper(name, _PAPERS) for name in list_papers(_PAPERS)]
     texts = {_DOCS / "papers" / f"{p.paper}.md": paper_page(p, _RESULTS) for p in papers}

@@ -9,7 +9,6 @@ python scripts/partitions.py; with --check it only compares.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import io
 import json
@@ -27,7 +26,7 @@ from fedlogit.errors import DataError
 from fedlogit.runs import layout
 from fedlogit.runs.paths import split_dir
 from fedlogit.spec import RunSpec
-from scripts._generated import write_or_check
+from scripts._generated import checking_parser, write_or_check
 from scripts._published import published_records
 
 _COLUMNS = ("partition", "digest", "runs", "settings")
@@ -44,13 +43,8 @@ class Published:
 
 def main(argv: Sequence[str]) -> int:
     """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = checking_parser(__doc__)
     parser.add_argument("--root", type=Path, default=Path(), help="the project's checkout")
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 on a difference"
-    )
     args = parser.parse_args(argv)
     path = args.root / "results" / "partitions.csv"
     text = table(published_records(args.root, layout.SPEC, layout.RESULT))

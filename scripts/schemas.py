@@ -10,7 +10,6 @@ python scripts/schemas.py --check    # changes nothing; exits with 1 if they dif
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import json
 import sys
@@ -27,7 +26,7 @@ from fedlogit.config import Settings
 from fedlogit.frozen_config import FrozenConfig
 from fedlogit.papers import Paper
 from fedlogit.spec import RunSpec
-from scripts._generated import write_or_check
+from scripts._generated import checking_parser, write_or_check
 from scripts.docs_site.docstrings import attributes, subclasses
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -56,12 +55,7 @@ def _describe(part: dict[str, Any], model: type[BaseModel]) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Write or check the schemas; return the exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--check", action="store_true", help="change nothing; exit 1 on a difference"
-    )
+    parser = checking_parser(__doc__)
     parser.add_argument("--out", type=Path, default=ROOT / "workflow" / "schemas")
     args = parser.parse_args(argv)
     texts = {

@@ -10,7 +10,8 @@ are not computed again.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
+
+import torch
 
 from fedlogit import methods
 from fedlogit.commands._options import own_device, read_spec, run_context, run_options
@@ -18,10 +19,10 @@ from fedlogit.commands._values import given_path
 from fedlogit.errors import Diverged
 from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights, weights_digest
-from fedlogit.runs.logit_files import logits_exported, logits_lock, save_diverged_logits
+from fedlogit.runs.folder_lock import folder_lock
+from fedlogit.runs.logit_files import logits_exported, save_diverged_logits
 from fedlogit.runs.stage_records import ClientsRecord, read_record
 from fedlogit.runs.stages import clients_spec, export_logits, in_stages
-from fedlogit.spec import RunSpec
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,31 +40,24 @@ def main(args: argparse.Namespace) -> None:
     specs = {spec.digest()}
     if in_stages(spec):
         specs.add(clients_spec(spec).digest())
-    with logits_lock(args.out):
+    with folder_lock(args.out):
+        weights: list[dict[str, torch.Tensor]] = []
         try:
-            weights = load_weights(args.weights, spec, specs, exported=True)
+            weights, diverged = load_weights(args.weights, spec, specs, exported=True), ""
+            digest = weights_digest(weights)
         except Diverged as error:
             record = read_record(ClientsRecord, args.weights.with_name(layout.CLIENTS))
-            _export_reason(spec, specs, str(error), record.weights_digest, args.out)
-            return
-        if logits_exported(args.out, specs, weights_digest(weights)):
+            digest, diverged = record.weights_digest, str(error)
+        if logits_exported(args.out, specs, digest):
             print(f"{args.out} is finished")
             return
-        with own_device(args, spec) as device:
-            context = run_context(args, spec, device)
-            # Nothing to count: all clients predict together, batch after batch.
-            with context.federation(lambda: None) as fed:
-                diverged = export_logits(fed, weights, args.out)
-        made = (
-            f"the clients diverged: {diverged}" if diverged else f"logits of {spec.clients} clients"
-        )
-        print(f"{args.out}: {made}")
-
-
-def _export_reason(
-    spec: RunSpec, specs: set[str], reason: str, weights_digest: str, folder: Path
-) -> None:
-    """Write why the clients have no logits, unless it is there."""
-    if not logits_exported(folder, specs, weights_digest):
-        save_diverged_logits(spec, reason, weights_digest, folder)
-    print(f"{folder}: the clients diverged: {reason}")
+        if diverged:
+            save_diverged_logits(spec, diverged, digest, args.out)
+        else:
+            with own_device(args, spec) as device:
+                context = run_context(args, spec, device)
+                # Nothing to count: all clients predict together, batch after batch.
+                with context.federation(lambda: None) as fed:
+                    diverged = export_logits(fed, weights, args.out)
+    ended = f"the clients diverged: {diverged}" if diverged else f"logits of {spec.clients} clients"
+    print(f"{args.out}: {ended}")

@@ -86,9 +86,12 @@ def main(args: argparse.Namespace) -> int:
 
     def is_wanted(run: str) -> bool:
         scales = needed.get(run)
-        if scales is None and not args.prune:  # another seed is no other scale
-            scales = scales_of_kind.get(_kind(read_spec(args.runs / run)), {"none of them"})
-        return bool(scales and scales.difference(left_out))
+        if scales is None:
+            if args.prune:
+                return False
+            scales = scales_of_kind.get(_kind(read_spec(args.runs / run)))  # of other seeds
+        # What no paper has at any scale is wanted by whoever publishes it.
+        return scales is None or not scales <= {*left_out}
 
     if not listing.parent.is_dir():
         raise DataError(f"--runs {args.runs}: there is no folder {listing.parent}")

@@ -72,7 +72,7 @@ class DeviceData:
     def test_inputs(self, part: slice) -> torch.Tensor:
         """Return normalised test images of a slice, on a CPU those of the last time.
 
-        To normalise them is a third of a test of a small model.
+        To normalise them takes a good part of the time in which a small model is tested.
         """
         if self.device.type != "cpu" or 4 * self.x_test.numel() > _LARGEST_KEPT:
             return normalise(self.x_test[part], self.mean, self.std)

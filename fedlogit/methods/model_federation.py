@@ -73,8 +73,8 @@ def model_message(model: State, left_out: torch.Tensor | None = None) -> torch.T
 def models_sent(fed: Federation) -> torch.Tensor:
     """Return what stands for the clients' models where they are sent, (clients, numbers), all 0.
 
-    Only the size counts: the server reads the models themselves (`Federation.merge`), and copies of
-    ten ResNet-18 are 440 MB a round.
+    Only the size counts: the server reads the models themselves (`Federation.merge`), and copies
+    would take as much memory as all models.
     """
     numbers = len(model_message(fed.clients[0].state()))
     return torch.zeros(1).expand(len(fed.clients), numbers)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Collection
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import torch
 
 from fedlogit.errors import DataError, Diverged, FedlogitError
 from fedlogit.files import arrays_digest, load_npz, read_sealed, save_npz, write_sealed
-from fedlogit.locks import held
 from fedlogit.runs import layout
 from fedlogit.runs.hints import adding_hint, remake_hint
 from fedlogit.runs.library_code import imported_code_version
@@ -25,7 +24,6 @@ __all__ = [
     "ClientLogits",
     "load_logits",
     "logits_exported",
-    "logits_lock",
     "save_diverged_logits",
     "save_logits",
 ]
@@ -81,25 +79,11 @@ def save_diverged_logits(spec: RunSpec, diverged: str, weights_digest: str, fold
     save_logits({"diverged": np.array(diverged)}, spec, about, folder)
 
 
-@contextmanager
-def logits_lock(folder: Path) -> Iterator[None]:
-    """Hold a folder while logits are exported to it; wait if another process fills it.
-
-    Raises:
-        FedlogitError: if the folder cannot be written.
-    """
-    try:
-        with held(folder / layout.LOCK, f"another process makes {folder}; waiting for it to end"):
-            yield
-    finally:
-        with suppress(OSError):
-            folder.rmdir()  # if it is empty, because nothing came of it
-
-
 def logits_exported(folder: Path, specs: Collection[str], weights_digest: str) -> bool:
     """Return whether a folder has the logits of these weights, whole.
 
-    Whoever asks holds `logits_lock`: they are two files, and match only when both are written.
+    Whoever asks holds the folder (`folder_lock`): they are two files, and match only when both are
+    written.
 
     Args:
         folder: Where they would be.

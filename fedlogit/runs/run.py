@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from fedlogit.engine.evaluation import Scores
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.files import write_json
-from fedlogit.locks import held, remove_unheld
+from fedlogit.locks import remove_unheld
 from fedlogit.methods import Method
 from fedlogit.partition import Split
 from fedlogit.runs import layout
@@ -26,6 +26,7 @@ from fedlogit.runs.checkpoint import (
 )
 from fedlogit.runs.context import RunContext, RunOptions
 from fedlogit.runs.finishing import log_line, make_outputs_once
+from fedlogit.runs.folder_lock import folder_lock
 from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import RoundProgress
@@ -93,18 +94,14 @@ def run_lock(folder: Path, last: str = layout.RESULT) -> Iterator[bool]:
     Raises:
         FedlogitError: if the folder cannot be written, or holds files but no run.
     """
-    lock = folder / layout.LOCK
     if (folder / last).exists():  # also where nothing can be written
-        remove_unheld(lock)  # of a process that was killed when all was done but this
+        # Of a process that was killed when all was done but this.
+        remove_unheld(folder / layout.LOCK)
         yield False
         return
     _check_vacant(folder)
-    try:
-        with held(lock, f"another process makes {folder}; waiting for it to end"):
-            yield not (folder / last).exists()
-    finally:
-        with suppress(OSError):
-            folder.rmdir()  # if it is empty, because nothing came of it
+    with folder_lock(folder):
+        yield not (folder / last).exists()
 
 
 def run(
