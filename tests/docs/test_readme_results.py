@@ -1,0 +1,76 @@
+"""What the README's table says of each paper is what the results' files say."""
+
+from __future__ import annotations
+
+import re
+
+import pandas as pd
+import pytest
+from documented import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+SPLITS = {"dir(0.01)": "Dir(0.01)", "dir(0.05)": "Dir(0.05)", "dir(0.1)": "Dir(0.10)", "sls": "SLS"}
+
+
+def row(paper: str) -> str:
+    """Return what the README's table says of a paper."""
+    (found,) = re.findall(rf"^\| \*{re.escape(paper)}\* .*$", README, re.MULTILINE)
+    return found
+
+
+def numbers(paper: str, scale: str, table: str, dataset: str) -> pd.DataFrame:
+    found = pd.read_csv(ROOT / f"results/summary/{paper}/{scale}/compare.csv")
+    return found[(found["table"] == table) & (found["dataset"] == dataset)]
+
+
+def gap(claim: str) -> float:
+    """Return by how many points one side of a claim of TallyTrain is above the other, on average."""
+    claims = pd.read_csv(ROOT / "results/summary/tally_train/extended/claims.csv", index_col="id")
+    return 100 * float(re.search(r"\(n=5, (-?[\d.]+) \[", claims.loc[claim, "evidence"])[1])
+
+
+def test_mnist_is_as_near_to_the_paper_as_the_readme_says():
+    apart = 100 * numbers("who_to_trust", "paper", "table1", "mnist")["difference"].abs()
+    assert len(apart) == 10
+    assert f"all means are within {apart.max():.1f} points of the paper's" in row("Who to Trust?")
+
+
+def test_celm_leads_on_cifar10_where_the_readme_says():
+    found = numbers("celm", "paper", "table1", "cifar10")
+    means = found[found["n"] >= 3].pivot(index="partition", columns="method", values="ours")
+    leads = [SPLITS[split] for split in means.index if means.loc[split].idxmax() == "celm"]
+    gains = 100 * (means["celm"] - means["fedavg"])
+    said = row("CELM").split("CIFAR-10, three seeds: ")[1]
+    assert said.startswith(f"in {' and '.join(leads)} CELM has the best mean")
+    assert f"{gains['dir(0.05)']:.1f} points above FedAvg" in said
+    assert means.loc["pls_cifar10"].idxmax() == "shapfed"
+    assert abs(gains["pls_cifar10"]) < 0.5
+
+
+def test_votes_are_as_much_above_soft_labels_as_the_readme_says():
+    orders = pd.read_csv(ROOT / "results/record.orders.csv")
+    (published,) = orders.loc[
+        (orders["paper"] == "tally_train")
+        & (orders["table"] == "table1")
+        & (orders["metric"] == "tail_accuracy")
+        & orders["first"].str.startswith("tally_train")
+        & orders["second"].str.startswith("fedmd"),
+        "published",
+    ]
+    ours = gap("hard_beats_soft"), gap("hard_beats_soft_cifar10")
+    said = f"by {ours[0]:.1f} and {ours[1]:.1f} points (the paper: {100 * published:.2f})"
+    assert said in row("TallyTrain")
+
+
+@pytest.mark.parametrize(("claim", "better"), [("votes_add", True), ("votes_add_cifar10", False)])
+def test_public_labels_alone_do_as_the_readme_says(claim, better):
+    assert "as well on CIFAR-100 and better on CIFAR-10" in row("TallyTrain")
+    assert (gap(claim) > 0) == better
+
+
+def test_more_exchanges_gain_as_much_as_the_readme_says():
+    found = pd.read_csv(ROOT / "results/tables/comparison/paper/public_steps.csv")
+    means = found.pivot(index=["method", "partition"], columns="rounds", values="mean")
+    gains = 100 * (means[375] - means[75])
+    assert (gains > 0).all()
+    assert f"gain up to {gains.max():.0f} points" in README
