@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pandas as pd
@@ -41,6 +42,41 @@ def page(whole):
         return next(line for line in whole(**row).splitlines() if "MM aggregator" in line)
 
     return make
+
+
+def test_a_papers_own_claims_are_counted_by_result(tmp_path):
+    paper = load_paper("tally_train", ROOT / "workflow/papers")
+    ours = {key for key, claim in paper.claims.items() if not claim.section}
+    assert "bridge_common_weights" in ours
+    results = ["holds", "no difference larger than 1 point", "does not hold", "not planned"]
+    theirs = [key for key in paper.claims if key not in ours]
+    rows = [
+        {"id": key, "text": "", "result": result, "reason": "", "run": "1 of 1", "agree": "",
+         "data": ""}
+        for key, result in [
+            *zip(theirs, itertools.cycle(results)),
+            *((key, "holds") for key in ours),
+        ]
+    ]  # fmt: skip
+    for scale, shown in (
+        ("extended", rows),
+        ("quick", [r | {"result": "undecided"} for r in rows]),
+    ):
+        path = tmp_path / f"summary/tally_train/{scale}/claims.csv"
+        path.parent.mkdir(parents=True)
+        pd.DataFrame(shown).to_csv(path, index=False)
+    page = claims_page([paper], tmp_path)
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines()]
+    (counts,) = (cells for cells in lines if cells[:1] == ["TallyTrain"])
+    n = [sum(i % 4 == k for i in range(len(theirs))) for k in range(3)]
+    assert counts == [
+        "TallyTrain", "`extended`", str(sum(n)), str(n[0]), "–", str(n[1]), "–", "–", str(n[2]), "–"
+    ]  # fmt: skip
+
+
+def test_where_nothing_is_decided_nothing_is_counted(whole):
+    page = whole(result="undecided", reason="one seed", run="6 of 6", agree="6 of 6")
+    assert "Claims of" not in page
 
 
 @pytest.mark.parametrize(
