@@ -6,7 +6,7 @@ clients are run is left to the engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
@@ -38,6 +38,7 @@ from fedlogit.federation.client_tasks import (
 from fedlogit.federation.predictions import Predictions, finite_scores
 from fedlogit.federation.probes import accuracy, draw_probes
 from fedlogit.federation.round_log import RoundLog
+from fedlogit.federation.round_steps import RoundSteps
 from fedlogit.federation.shape_checks import check_soft_targets
 from fedlogit.partition import Split
 from fedlogit.rng import rng, torch_rng
@@ -77,6 +78,7 @@ class Federation:
         facts: What decides the bits besides the state (`Provenance.decisive`); a checkpoint and a
             client's part carry it, and go on only where it is the same.
         devices: Models of the devices that computed so far, in order; saved in checkpoints.
+        steps: The long steps of the round that is going on (`once`); saved in checkpoints.
     """
 
     def __init__(
@@ -133,6 +135,7 @@ class Federation:
         self._channel = Channel(spec)
         self._predictions = Predictions(self.engine_of, data)
         self.ledger, self.exported = self._channel.ledger, self._log.exported
+        self.steps = RoundSteps(spec.method.name, self.ledger, self._log)
 
     @property
     def public_known(self) -> bool:
@@ -165,9 +168,11 @@ class Federation:
         """Begin round `round_`: who is present, under which round messages are booked.
 
         With ``optimizer.reset_every: round``, the clients that are present forget their optimizers'
-        states.
+        states, but not in a round that goes on where it was stopped.
         """
         self.round = round_
+        goes_on = bool(self.steps.restored)
+        self.steps.done = {}
         self.ledger.start(round_)
         if self.spec.participation is not None:
             everybody = len(self.all_clients)
@@ -176,7 +181,7 @@ class Federation:
             for client in self.clients:
                 self.tested.pop(client.index, None)
             self.log(present=len(self.clients))
-        if self.spec.optimizer.reset_every == "round":
+        if self.spec.optimizer.reset_every == "round" and not goes_on:
             for client in self.clients:
                 client.renew_optimizer()
 
@@ -635,6 +640,29 @@ class Federation:
             step: Sends the messages.
         """
         step()
+
+    def once(
+        self, name: str, step: Callable[[], Mapping[str, torch.Tensor]]
+    ) -> dict[str, torch.Tensor]:
+        """Do a long step of the round, which a run that is stopped after it does not repeat.
+
+        A run that goes on within a round does the round anew, from models as the last step left
+        them, and gets what each step had returned, sent and logged in place of doing it. So models
+        and `server_state` are changed in steps alone, or by what comes after the last one; what is
+        outside may be done twice.
+
+        Args:
+            name: Tells the round's steps apart.
+            step: Does it; returns tensors by name, which are all that the rest of the round may
+                take from it, besides models.
+
+        Returns:
+            What the step returned.
+
+        Raises:
+            FedlogitError: for a name twice in a round, or a step within another.
+        """
+        return self.steps.once(name, step)
 
     def check_round(self) -> None:
         """Refuse a round that is done if an attack or quantization passed its messages by.

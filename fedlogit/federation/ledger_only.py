@@ -6,8 +6,10 @@ long and changes only values is left out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import torch
 
 from fedlogit.engine.client import State
 from fedlogit.federation.averaging import same_architecture
@@ -37,6 +39,12 @@ class LedgerOnlyFederation(Federation):
         else:
             with self.ledger.noting() as self._booked[name]:
                 step()
+
+    def once(
+        self, name: str, step: Callable[[], Mapping[str, torch.Tensor]]
+    ) -> dict[str, torch.Tensor]:
+        """Do a step; without training none takes long."""
+        return dict(step())
 
     def merge(self, weights: Sequence[float] | None = None) -> State:
         """Return any client's model: averages of thousands of rounds take hours."""

@@ -47,6 +47,11 @@ class RoundLog:
             integral = isinstance(value, numbers.Integral)
             self._columns[name] = int(value) if integral else float(value)
 
+    @property
+    def columns(self) -> dict[str, float]:
+        """A copy of the round's columns so far."""
+        return dict(self._columns)
+
     def take_log(self) -> dict[str, float]:
         """Return the round's columns, and begin the next round's."""
         taken, self._columns = self._columns, {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, ClassVar
 
 import numpy as np
@@ -50,9 +51,14 @@ class FedKT(Method):
 
     def round(self, fed: Federation, r: int) -> None:
         """Do the round."""
-        votes, teachers, students = zip(*(self._party(fed, c) for c in fed.clients), strict=True)
-        fed.log(loss_teachers=float(np.mean(teachers)), loss_students=float(np.mean(students)))
-        labels = consistent_votes(torch.stack(votes), fed.classes, consistent=self.consistent)
+        parties = [fed.once(f"party/{c.index}", partial(self._party, fed, c)) for c in fed.clients]
+        votes, teachers, students = (
+            torch.stack([party[key] for party in parties])
+            for key in ("votes", "loss_teachers", "loss_students")
+        )
+        losses = {"loss_teachers": teachers, "loss_students": students}
+        fed.log(**{key: float(np.mean(values.numpy())) for key, values in losses.items()})
+        labels = consistent_votes(votes, fed.classes, consistent=self.consistent)
         known = labels >= 0
         targets = one_hot_targets(labels, fed.classes)
         fed.log(target_share=float(known.double().mean()))
@@ -60,12 +66,11 @@ class FedKT(Method):
             fed.log(target_accuracy=fed.accuracy_on_public(targets.distributions, known))
         fed.distil_server(targets)
 
-    def _party(
-        self, fed: Federation, party: Client
-    ) -> tuple[torch.Tensor, list[float], list[float]]:
-        """Return the labels that a party's students give, int64 (students, points).
+    def _party(self, fed: Federation, party: Client) -> dict[str, torch.Tensor]:
+        """Return the labels that a party's students give, ``votes``, int64 (students, points).
 
-        With them come the mean losses of all its teachers, and of its students.
+        With them come the mean losses of all its teachers, ``loss_teachers``, and of its students,
+        ``loss_students``, float64 (models,).
         """
         if party.samples < self.teachers:
             raise FedlogitError(
@@ -88,4 +93,7 @@ class FedKT(Method):
             students += student
         fed.uplink("model", torch.stack([model_message(s.state()) for s in students]))
         votes = fed.logits(fed.public, students).argmax(-1)
-        return votes, teachers_losses, students_losses
+        losses = {"loss_teachers": teachers_losses, "loss_students": students_losses}
+        return {"votes": votes} | {
+            key: torch.tensor(values, dtype=torch.float64) for key, values in losses.items()
+        }

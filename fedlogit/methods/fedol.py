@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -67,11 +68,8 @@ class FedOL(OneShot):
             labels = self.labels(logits, server, t)
             _record(fed, labels, t)
             made = targets if t == 1 else None
-            fed.distil_server(made or self._objective(logits, labels), part=t)
-            server = fed.server_logits(fed.public)
-            if fed.public_known:
-                accuracy = fed.accuracy(server, fed.public)
-                fed.log(**{f"server_public_accuracy_{t}": float(accuracy)})
+            learn = partial(_learn, fed, made or self._objective(logits, labels), t)
+            server = fed.once(f"iteration/{t}", learn)["logits"]
 
     def targets(self, logits: torch.Tensor) -> Targets:
         """Return the targets of the first iteration, which the clients' logits alone decide."""
@@ -107,6 +105,16 @@ class FedOL(OneShot):
         strength = self.trade_off * votes.weights.double()
         mixed = confidence.mixture(logits, weights) + strength[:, None] * votes.distributions
         return Targets((mixed / (1 + strength)[:, None]).float(), (1 + strength).float())
+
+
+def _learn(fed: Federation, targets: Targets, iteration: int) -> dict[str, torch.Tensor]:
+    """Train the server's model; return its logits on the public set, (points, classes)."""
+    fed.distil_server(targets, part=iteration)
+    logits = fed.server_logits(fed.public)
+    if fed.public_known:
+        accuracy = float(fed.accuracy(logits, fed.public))
+        fed.log(**{f"server_public_accuracy_{iteration}": accuracy})
+    return {"logits": logits}
 
 
 def _record(fed: Federation, labels: torch.Tensor, iteration: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from functools import partial
 from typing import ClassVar
 
 import torch
@@ -57,12 +58,17 @@ class OneShot(Method):
 
     def round(self, fed: Federation, r: int) -> None:
         """Do one round."""
-        fed.train_private()
-        self.after_training(fed)
+        fed.once("clients", partial(self._train_clients, fed))
         self.exchange(fed, fed.logits(fed.public))
         if r < fed.spec.rounds:
             answer = fed.downlink("logits", fed.server_logits(fed.public))
             fed.distil(fed.public, answer.softmax(1))
+
+    def _train_clients(self, fed: Federation) -> dict[str, torch.Tensor]:
+        """Train the clients; nothing is left of it but their models."""
+        fed.train_private()
+        self.after_training(fed)
+        return {}
 
     def after_training(self, fed: Federation) -> None:
         """Do what clients do between training and predicting: by default nothing."""

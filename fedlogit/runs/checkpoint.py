@@ -1,10 +1,10 @@
 """Checkpoints: a run that was stopped goes on from one, and ends with the same bits.
 
 A checkpoint is one safetensors file: every client's parameters, buffers and optimizer state, the
-method's memory and what it exported, and, in its header, the rows so far, the facts that decide the
-bits, and a digest of all of it. The one before is kept, so that a file damaged on disk costs a few
-rounds and not the run. A run goes on only with the code, data, libraries and kind of device that it
-began with.
+method's memory and what it exported, what long steps of a round that is not over returned, and, in
+its header, the rows so far, the facts that decide the bits, and a digest of all of it. The one
+before is kept, so that a file damaged on disk costs a few rounds and not the run. A run goes on
+only with the code, data, libraries and kind of device that it began with.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from fedlogit.engine.client import State
 from fedlogit.engine.evaluation import EvalCounts
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation import Federation
+from fedlogit.federation.round_steps import StepRecord
 from fedlogit.files import link_or_copy
 from fedlogit.runs import layout
 from fedlogit.runs.provenance import check_facts
@@ -59,14 +60,26 @@ def _unsaved(value: object) -> str:
     return ""
 
 
-def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -> None:
-    """Save the state after `fed.round`, keeping the previous checkpoint."""
+def save_checkpoint(
+    folder: Path, fed: Federation, rows: list[dict[str, Any]], seconds: float = 0.0
+) -> None:
+    """Save the state after `fed.round`, or after the last step of it, keeping the one before.
+
+    Args:
+        folder: The run's.
+        fed: The federation.
+        rows: Of the rounds that are over.
+        seconds: How long the round that is not over has taken.
+    """
     tensors = _tensors(fed)
+    over = fed.round - bool(fed.steps.done)
     note = {
         "spec": fed.spec.digest(),
-        "round": fed.round,
+        "round": over,
         "rows": rows,
-        "ledger": {str(r): book for r, book in fed.ledger.rounds.items()},
+        "ledger": {str(r): book for r, book in fed.ledger.rounds.items() if r <= over},
+        "steps": {name: _step_note(step) for name, step in fed.steps.done.items()},
+        "seconds": seconds,
         "facts": fed.facts,
         "devices": fed.devices,
         "private_losses": {str(i): loss for i, loss in fed.private_losses.items()},
@@ -124,6 +137,11 @@ def _go_on(
     for export, keys in note["exported"].items():
         fed.exported[export] = _arrays(tensors, export, keys)
     fed.round = note["round"]
+    fed.steps.restored = {
+        name: _restored_step(name, step, tensors, fed.data.device)
+        for name, step in note["steps"].items()
+    }
+    fed.steps.seconds = note["seconds"]
     fed.private_losses = {int(i): loss for i, loss in note["private_losses"].items()}
     fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
     before = note["devices"]
@@ -151,6 +169,8 @@ def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
     tensors = {f"memory/{name}": value for name, value in fed.server_state.items()}
     for name, arrays in _wanted_exports(fed).items():
         tensors |= {f"exported/{name}/{key}": torch.as_tensor(a) for key, a in arrays.items()}
+    for step, record in fed.steps.done.items():
+        tensors |= {f"steps/{step}/{key}": value for key, value in record.returned.items()}
     for client in fed.models:
         at = client.name
         moments = client.optimizer.state_dict()["state"].get(0, {})
@@ -163,6 +183,19 @@ def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
         copies |= {f"{at}/vector": state.vector}
         copies |= {f"{at}/buffers": state.buffers, f"{at}/counters": state.counters}
     return {name: value.cpu() for name, value in copies.items()}
+
+
+def _step_note(step: StepRecord) -> dict[str, Any]:
+    """Return a step for a checkpoint's header, which names its tensors."""
+    return {"returned": list(step.returned), "sent": step.sent, "columns": step.columns}
+
+
+def _restored_step(
+    name: str, note: dict[str, Any], tensors: dict[str, torch.Tensor], device: torch.device
+) -> StepRecord:
+    returned = {key: tensors[f"steps/{name}/{key}"].to(device) for key in note["returned"]}
+    sent = [(direction, kind, size) for direction, kind, size in note["sent"]]
+    return StepRecord(returned, sent, note["columns"])
 
 
 def _wanted_exports(fed: Federation) -> dict[str, dict[str, np.ndarray]]:

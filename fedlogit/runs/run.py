@@ -165,7 +165,7 @@ def _train(
     rows = load_checkpoint(folder, fed)
     progress.rounds(rows)
     with stop_after_round() as stop:
-        if rows:
+        if rows or fed.steps.restored:
             log_line(f"goes on after {_where(fed)}")
         else:
             method.init(fed)
@@ -203,21 +203,31 @@ def _train_rounds(
         Why the run diverged, or "", and the scores of the last round, if it was tested.
     """
     saved, scores = time.monotonic(), None
+    began = saved
+
+    def save() -> None:
+        """Save what there is if it is time to, and end if a signal came."""
+        nonlocal saved
+        if stop or time.monotonic() - saved >= options.checkpoint_seconds:
+            check_memory(fed)
+            taken = fed.steps.seconds + time.monotonic() - began
+            save_checkpoint(folder, fed, rows, taken if fed.steps.done else 0.0)
+            saved = time.monotonic()
+        if stop:
+            log_line(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
+            raise SystemExit(exit_code(stop[0]))
+
+    fed.steps.after_step = save
     while fed.round < fed.spec.rounds:
+        began = time.monotonic()
         try:
             row, scores = _round(fed, run_round)
         except Diverged as error:
             return f"round {fed.round}: {error}", None
         rows.append(row)
         progress.rounds(rows)
-        if fed.round == fed.spec.rounds:
-            break
-        if stop or time.monotonic() - saved >= options.checkpoint_seconds:
-            save_checkpoint(folder, fed, rows)
-            saved = time.monotonic()
-        if stop:
-            log_line(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
-            raise SystemExit(exit_code(stop[0]))
+        if fed.round < fed.spec.rounds:
+            save()
     return "", scores
 
 
@@ -237,7 +247,8 @@ def _round(fed: Federation, run_round: RoundFunction) -> tuple[dict[str, Any], S
     fed.start_round(fed.round + 1)
     run_round(fed, fed.round)
     fed.check_round()
-    seconds = time.perf_counter() - start
+    seconds = fed.steps.seconds + time.perf_counter() - start
+    fed.steps.clear()
     check_memory(fed)
     row: dict[str, Any] = {"round": fed.round}
     own = fed.take_log()  # before tests log columns of theirs, which would replace a method's
@@ -257,4 +268,9 @@ def _round(fed: Federation, run_round: RoundFunction) -> tuple[dict[str, Any], S
 
 
 def _where(fed: Federation) -> str:
-    return f"round {fed.round} of {fed.spec.rounds}"
+    """Say which round is over, or which step of the one that is not."""
+    steps = list(fed.steps.done or fed.steps.restored)
+    if not steps:
+        return f"round {fed.round} of {fed.spec.rounds}"
+    within = fed.round + (not fed.steps.done)  # where it goes on, the round has not begun again
+    return f"{steps[-1]} in round {within} of {fed.spec.rounds}"
