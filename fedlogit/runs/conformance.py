@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, redirect_stderr, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ SMALL_SPEC: dict[str, Any] = {
 """The spec of a run of a second on scikit-learn's digits; only the method is missing."""
 
 _ENGINES = ("stacked", "native", "unpadded")
+_STEPS = 5  # after so many at most it is stopped
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class _Runs:
         self,
         name: str,
         stop: int = 0,
+        step: int = 0,
         workers: int = 1,
         engine: str = "loop",
         dataset: Dataset | None = None,
@@ -116,6 +119,7 @@ class _Runs:
         Args:
             name: Of the folder.
             stop: The round after which it is stopped, as a cluster does; 0 lets it finish.
+            step: The long step (`Federation.once`) after which it is stopped, of all rounds.
             workers: Threads.
             engine: What runs the clients.
             dataset: Other samples or labels, divided as the data set is; None is the data set.
@@ -125,8 +129,8 @@ class _Runs:
         method = methods.get(spec.method)
         options = RunOptions(torch.device("cpu"), workers, engine, progress=False)
         folder, split = self._folder / name, divide(spec, self._dataset)
-        with suppress(SystemExit) if stop else nullcontext():
-            method = _stopping(method, stop) if stop else method
+        with suppress(SystemExit) if stop or step else nullcontext():
+            method = _stopping(method, stop, step) if stop or step else method
             run(spec, method, dataset or self._dataset, split, folder, options)
         return folder
 
@@ -157,11 +161,24 @@ class _Runs:
         return ""
 
 
-def _stopping(method: Method, stop: int) -> Method:
-    """Return the same method, which asks for an end in a round, as a time limit would."""
+def _stopping(method: Method, stop: int, step: int) -> Method:
+    """Return the same method, which asks for an end in a round or step, as a time limit would."""
+    done = 0
+
+    def after_step(save: Callable[[], None]) -> None:
+        nonlocal done
+        done += 1
+        if done == step:
+            signal.raise_signal(signal.SIGTERM)
+        save()
 
     def round_(self: Method, fed: Federation, r: int) -> None:
-        type(method).round(self, fed, r)
+        save = fed.steps.after_step
+        fed.steps.after_step = partial(after_step, save)
+        try:
+            type(method).round(self, fed, r)
+        finally:
+            fed.steps.after_step = save
         if r == stop:
             signal.raise_signal(signal.SIGTERM)
 
@@ -200,6 +217,21 @@ def _resumes(runs: _Runs, whole: Path) -> Finding:
     if runs.spec.rounds < 2:
         return Finding(check, skipped="the spec has one round")
     return Finding(check, runs.resumed("stopped", whole))
+
+
+def _goes_on_within(runs: _Runs, whole: Path) -> Finding:
+    check = "a run that is stopped within a round, after a long step, has the same bits"
+    for step in range(1, _STEPS + 1):
+        with redirect_stderr(StringIO()):
+            folder = runs.make(f"step-{step}", step=step)
+            if (folder / layout.RESULT).exists():
+                lacks = "the method has none (fed.once)" if step == 1 else ""
+                return Finding(check, skipped=lacks)
+            runs.make(folder.name)
+        if wrong := exact_difference(whole, folder):
+            usual = "change models and fed.server_state within steps, or after the last one"
+            return Finding(check, f"stopped after step {step}: {wrong}; {usual}")
+    return Finding(check)
 
 
 def _threads(runs: _Runs, whole: Path) -> Finding:
@@ -319,6 +351,7 @@ def _temperature(runs: _Runs, whole: Path) -> Finding:
 _CHECKS = (
     _repeats,
     _resumes,
+    _goes_on_within,
     _threads,
     _engines,
     _sends,

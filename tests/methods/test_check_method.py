@@ -73,8 +73,9 @@ def test_a_method_that_is_right_passes_every_check(outside):
     assert done.returncode == 0, done.stdout
     said = done.stdout.splitlines()
     assert said[-1] == "right:Median on digits: no checks failed"
-    assert [line.split()[0] for line in said[:-1]] == ["ok"] * 13
-    assert "(stacked)" in said[4]
+    assert [line.split()[0] for line in said[:-1]] == ["ok"] * 3 + ["skipped"] + ["ok"] * 10
+    assert said[3].endswith("has the same bits: the method has none (fed.once)")
+    assert "(stacked)" in said[5]
     assert not list(Path().glob("results*"))
 
 
@@ -85,6 +86,44 @@ def test_each_mistake_is_found_first_by_its_check(outside, check):
     line, *_ = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
     assert done.returncode == 1
     assert line.removeprefix("FAILED   ").startswith(check), done.stdout
+
+
+STEPS = """
+    def round(self, fed, r):
+        fed.once("private", lambda: self._train(fed))
+        logits = fed.uplink("logits", fed.logits(fed.public))
+        self._count(fed, r)
+        fed.once("public", lambda: self._learn(fed, self.aggregate(fed, logits)))
+
+    def _train(self, fed):
+        fed.train_private()
+        return {}
+
+    def _learn(self, fed, targets):
+        weight = 1 + fed.server_state.get("count", torch.zeros(1))
+        fed.distil(fed.public, fed.downlink("probabilities", targets) ** weight)
+        return {}
+
+    def _count(self, fed, r):
+        fed.server_state["count"] = COUNT
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        ("torch.tensor([float(r)])", "ok"),
+        ("fed.server_state.get('count', torch.zeros(1)) + 1", "FAILED"),
+    ],
+)
+def test_what_is_changed_between_steps_and_not_within_is_found(outside, count, said):
+    done = outside(RIGHT + STEPS.replace("COUNT", count), f"steps_{said}")
+    check = "a run that is stopped within a round, after a long step, has the same bits"
+    (line,) = (line for line in done.stdout.splitlines() if check in line)
+    assert line.split()[0] == said, done.stdout
+    if said == "FAILED":
+        assert "stopped after step 2: " in line
+        assert line.endswith("within steps, or after the last one")
 
 
 def test_what_is_sent_past_the_ledger_is_found(outside):
