@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 import torch
 from support.every_method import changes
 from support.outcomes import outcome, rows, same
 from support.refusals import refused
+from support.resuming import steps_done, stopped_in_step
 
-from fedlogit.federation import round_steps
 from fedlogit.files import read_json
 from fedlogit.methods import Method
 from fedlogit.runs.tensors import read_tensors
@@ -24,41 +21,6 @@ LONG = {
     "feddf": ["clients"],
 }
 ROUNDS = {"momentum": {"name": "sgd", "lr": 0.05, "momentum": 0.9, "reset_every": "round"}}
-
-
-@contextmanager
-def stopped_in_step(number: int, monkeypatch: pytest.MonkeyPatch, how: str) -> Iterator[None]:
-    """Ask the run in this context to stop while it does this step, or interrupt it in the next."""
-    original, begun = round_steps.RoundSteps._do, []
-
-    def stops(steps, name, step):
-        begun.append(name)
-        if how == "signal" and len(begun) == number:
-            signal.raise_signal(signal.SIGTERM)
-        if how == "kill" and len(begun) == number + 1:
-            raise KeyboardInterrupt
-        return original(steps, name, step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(round_steps.RoundSteps, "_do", stops)
-        with pytest.raises(SystemExit if how == "signal" else KeyboardInterrupt) as ended:
-            yield
-    if how == "signal":
-        assert ended.value.code == 143
-
-
-@contextmanager
-def steps_done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
-    """Note the steps that are done in this context."""
-    original, done = round_steps.RoundSteps._do, []
-
-    def noted(steps, name, step):
-        done.append(name)
-        return original(steps, name, step)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(round_steps.RoundSteps, "_do", noted)
-        yield done
 
 
 def plan(call: str, rounds: int) -> dict:

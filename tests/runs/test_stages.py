@@ -10,8 +10,9 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from support.calls import script
-from support.outcomes import exported_weights, untimed_rows
+from support.outcomes import exported_weights, outcome, same, untimed_rows
 from support.refusals import refused
+from support.resuming import steps_done, stopped_in_step
 from support.small import built, small_spec
 from support.waiting import until
 
@@ -111,6 +112,23 @@ def test_stages_give_the_same_bits(digits, train, clients, tmp_path, call, chang
     assert "loss_private" in one[0]
     assert list(one[0]) == list(other[0]), "columns in the same order"
     assert second["provenance"]["logits_digest"] == answers.digest
+
+
+def test_a_server_that_was_stopped_goes_on_with_the_next_iteration(
+    digits, train, clients, tmp_path, monkeypatch
+):
+    call = "fedol(iterations=3)"
+    spec = small_spec(method=call, **ONCE)
+    given = load_precomputed(spec, clients / "weights.safetensors", clients / "logits.npz", None)
+    options = RunOptions(torch.device("cpu"), engine="loop", progress=False)
+    args = (spec, methods.get(spec.method), digits, divide(spec, digits), tmp_path / "staged")
+    with stopped_in_step(2, monkeypatch, "signal"):
+        run(*args, options, given)
+    with steps_done(monkeypatch) as done:
+        run(*args, options, given)
+    assert done == ["iteration/3"]
+    whole = train(tmp_path / "whole", method=call, **ONCE)
+    assert same(outcome(tmp_path / "staged"), outcome(whole))
 
 
 def test_clients_of_before_their_loss_was_kept_give_a_run_without_it(digits, clients, tmp_path):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fedlogit.federation import Federation
+from fedlogit.federation import Federation, round_steps
 from fedlogit.methods import Method
 from fedlogit.runs import run as runs
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
@@ -83,6 +83,41 @@ def trained_in_pieces(
         train(folder, **given)
     assert done == list(range(after + 1, len(rows(folder)) + 1)) != []
     return folder
+
+
+@contextmanager
+def stopped_in_step(number: int, monkeypatch: pytest.MonkeyPatch, how: str) -> Iterator[None]:
+    """Ask the run in this context to stop while it does this step, or interrupt it in the next."""
+    original, begun = round_steps.RoundSteps._do, []
+
+    def stops(steps, name, step):
+        begun.append(name)
+        if how == "signal" and len(begun) == number:
+            signal.raise_signal(signal.SIGTERM)
+        if how == "kill" and len(begun) == number + 1:
+            raise KeyboardInterrupt
+        return original(steps, name, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(round_steps.RoundSteps, "_do", stops)
+        with pytest.raises(SystemExit if how == "signal" else KeyboardInterrupt) as ended:
+            yield
+    if how == "signal":
+        assert ended.value.code == 143
+
+
+@contextmanager
+def steps_done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Note the steps that are done in this context."""
+    original, done = round_steps.RoundSteps._do, []
+
+    def noted(steps, name, step):
+        done.append(name)
+        return original(steps, name, step)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(round_steps.RoundSteps, "_do", noted)
+        yield done
 
 
 @contextmanager
