@@ -24,7 +24,7 @@ def numbers(paper: str, scale: str, table: str, dataset: str) -> pd.DataFrame:
 
 
 def gap(claim: str) -> float:
-    """Return by how many points one side of a claim of TallyTrain is above the other, on average."""
+    """Return by how many points one side of a claim of TallyTrain is above the other."""
     claims = pd.read_csv(ROOT / "results/summary/tally_train/extended/claims.csv", index_col="id")
     return 100 * float(re.search(r"\(n=5, (-?[\d.]+) \[", claims.loc[claim, "evidence"])[1])
 
