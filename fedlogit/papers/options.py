@@ -116,11 +116,15 @@ class ByRound(KindOptions):
         shade_warm_up: Shade the rounds before a method sends anything but its model.
         enlarge: Show below each panel the last third of the rounds, on an axis that has the
             methods near the best alone; for a metric of which more is better.
+        across: The axis whose values are panels side by side, a dotted key of a run's spec.
     """
+
+    settings_in = ("across",)
 
     log: bool = False
     shade_warm_up: bool = False
     enlarge: bool = False
+    across: str = "partition"
 
 
 class ByPublic(KindOptions):

@@ -37,6 +37,7 @@ CELM = {
 TALLY = {"accuracy_by_setting", "bandwidth_ratio", "pareto", "peer_bands", "voting_theory"}
 LOST = {"accuracy_lost", "lost_by_share"}
 LOUD = {"share": 0.25, "attack": "loud_logits"}
+AXES = {"dataset": "mnist", "partition": "k_classes(2)", "method": "average"}
 METHODS = {"average": 0.6, "uwa": 0.8, "meta_model": 0.85}
 
 
@@ -233,6 +234,30 @@ def test_rounds_draws_the_mean_over_seeds(figure):
     axes = draw(figure("accuracy_by_round")).axes[0]
     heights = [np.asarray(line.get_ydata(), float) for line in axes.lines]
     assert any(len(y) == 3 and np.allclose(y, [0.2, 0.3, 0.61]) for y in heights)
+
+
+def test_rounds_stand_across_by_another_axis_than_the_partition(make_run, make_artefact):
+    runs = [
+        make_run(
+            [0.2, 0.3, 0.6 + 0.1 * common],
+            same_init=common,
+            seed=seed,
+            axes=AXES | {"same_init": common},
+        )
+        for common in (False, True)
+        for seed in (0, 1)
+    ]
+    given = {
+        "kind": "figure", "plot": "accuracy_by_round",
+        "labels": {"same_init=True": "common weights", "same_init=False": "different weights"},
+    }  # fmt: skip
+    with refused("axis 'same_init' varies (False, True) within it; accuracy_by_round cannot"):
+        draw(make_artefact(*runs, **given))
+    axes = draw(make_artefact(*runs, **given, options={"across": "same_init"})).axes
+    titles = [panel.get_title(loc="left") or panel.get_title() for panel in axes]
+    assert [title.endswith(end) for title, end in zip(titles, ("different weights", "common weights"), strict=True)] == [True, True], titles  # fmt: skip
+    ends = [max(np.asarray(panel.lines[0].get_ydata(), float)) for panel in axes]
+    assert np.allclose(ends, [0.6, 0.7])
 
 
 @pytest.mark.parametrize(("number", "bars"), [(5, 0), (6, 6)])

@@ -44,7 +44,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None = None) -> Figure:
         raise unknown(f"plot of {artefact.name}", artefact.plot, figure_names())
     module = importlib.import_module(f"{__name__}.{artefact.plot}")
     if cell := getattr(module, "CELL", ()):
-        _refuse_mixed(artefact, cell)
+        across = artefact.options.get("across")
+        _refuse_mixed(artefact, (*cell, across) if across else cell)
     return module.draw(artefact, reference)
 
 

@@ -78,6 +78,8 @@ class _Late(NamedTuple):
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw a panel per dataset (down) and partition (across): the mean over seeds by round.
 
+    The option ``across`` names another axis than the partition.
+
     The band spans the seeds, from the least to the largest; of more methods than bands can be told
     apart, a bar beside the last round does, if nothing is enlarged. The dashed line is where the
     reference ends, whose rounds are not comparable; a method of one round is a dashed line with its
@@ -130,8 +132,10 @@ def _shown_rounds(artefact: Artefact, final: pd.DataFrame) -> tuple[pd.DataFrame
     shown, references = competitors(frame), final
     if shown.empty:  # then the reference is a method as any other
         shown, references = frame, competitors(final)
+    across = artefact.read_options(ByRound).across
     # Partitions that differ in a dataset's parameters only have one label, and one column.
-    return shown.assign(column=shown["partition"].map(artefact.label)), references
+    columns = shown[across].map(lambda value: artefact.full_label(value, across))
+    return shown.assign(column=columns), references
 
 
 def last_third(runs: pd.DataFrame, metric: str, near: float) -> pd.DataFrame:
