@@ -56,8 +56,8 @@ class FedKT(Method):
             torch.stack([party[key] for party in parties])
             for key in ("votes", "loss_teachers", "loss_students")
         )
-        losses = {"loss_teachers": teachers, "loss_students": students}
-        fed.log(**{key: float(np.mean(values.numpy())) for key, values in losses.items()})
+        fed.log(loss_teachers=float(np.mean(teachers.numpy())))
+        fed.log(loss_students=float(np.mean(students.numpy())))
         labels = consistent_votes(votes, fed.classes, consistent=self.consistent)
         known = labels >= 0
         targets = one_hot_targets(labels, fed.classes)
