@@ -187,13 +187,20 @@ def _tensors(fed: Federation) -> dict[str, torch.Tensor]:
 
 def _step_note(step: StepRecord) -> dict[str, Any]:
     """Return a step for a checkpoint's header, which names its tensors."""
-    return {"returned": list(step.returned), "sent": step.sent, "columns": step.columns}
+    return {
+        "returned": list(step.returned),
+        "on_cpu": [key for key, value in step.returned.items() if value.device.type == "cpu"],
+        "sent": step.sent,
+        "columns": step.columns,
+    }
 
 
 def _restored_step(
     name: str, note: dict[str, Any], tensors: dict[str, torch.Tensor], device: torch.device
 ) -> StepRecord:
-    returned = {key: tensors[f"steps/{name}/{key}"].to(device) for key in note["returned"]}
+    """Return a step whose tensors are on the device, or on the CPU, as they were."""
+    saved = {key: tensors[f"steps/{name}/{key}"] for key in note["returned"]}
+    returned = {k: v if k in note["on_cpu"] else v.to(device) for k, v in saved.items()}
     sent = [(direction, kind, size) for direction, kind, size in note["sent"]]
     return StepRecord(returned, sent, note["columns"])
 

@@ -11,11 +11,13 @@ from support.every_method import CALLS, METHODS, ON_TEXT, VARIANTS, changes, wit
 from support.outcomes import outcome, same
 from support.pretend_cuda import pretend_cuda
 from support.resuming import played_and_resumed, whole_and_resumed
+from support.rounds import go_on, play
 from support.small import SMALL, TEXT, built, small_spec
 
 from fedlogit import methods, models
 from fedlogit.engine import graphed, loop
 from fedlogit.files import read_json, write_json
+from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 
 # To go on from another round is enough: each operation is looked at, which takes longer than to do.
 BRIEF = {"rounds": 2, "local": {"epochs": 1}, "server": SMALL["server"] | {"epochs": 2}}
@@ -154,6 +156,26 @@ def test_what_waits_for_absent_clients_comes_back_to_the_device(federation, tmp_
         for name, value in whole.server_state.items():
             found = resumed.server_state[name].cpu()
             assert torch.allclose(found, value.cpu(), equal_nan=True), name
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("call", ["fedol(iterations=2)", "fedkt(teachers=2)"])
+def test_a_round_that_goes_on_has_its_steps_tensors_where_they_were(federation, tmp_path, call):
+    def is_stopped():
+        raise KeyboardInterrupt
+
+    given = changes(call) | BRIEF | {"rounds": 1}
+    method, build = methods.get(small_spec(**given).method), partial(federation, device="cuda")
+    with pretend_cuda():
+        whole, first, second = (build(**given) for _ in range(3))
+        first.steps.after_step = is_stopped
+        with pytest.raises(KeyboardInterrupt):
+            play(first, method)
+        save_checkpoint(tmp_path, first, [])
+        load_checkpoint(tmp_path, second)
+        play(whole, method)
+        go_on(second, method)
+        assert torch.equal(whole.server.vector.cpu(), second.server.vector.cpu())
 
 
 @pytest.mark.parametrize("call", EACH)

@@ -21,6 +21,7 @@ def go_on(fed: Federation, method: Method, rounds: int = 1) -> Federation:
     for _ in range(rounds):
         fed.start_round(fed.round + 1)
         method.round(fed, fed.round)
+        fed.steps.clear()
     return fed
 
 
