@@ -171,8 +171,7 @@ class Federation:
         states, but not in a round that goes on where it was stopped.
         """
         self.round = round_
-        goes_on = bool(self.steps.restored)
-        self.steps.done = {}
+        goes_on = self.steps.begin()
         self.ledger.start(round_)
         if self.spec.participation is not None:
             everybody = len(self.all_clients)

@@ -7,8 +7,9 @@ anew, with these in place of the steps.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import torch
 
@@ -29,9 +30,9 @@ class StepRecord:
         columns: The columns of the round that it logged.
     """
 
-    returned: dict[str, torch.Tensor] = field(default_factory=dict)
-    sent: list[Entry] = field(default_factory=list)
-    columns: dict[str, float] = field(default_factory=dict)
+    returned: dict[str, torch.Tensor]
+    sent: list[Entry]
+    columns: dict[str, float]
 
 
 class RoundSteps:
@@ -40,7 +41,8 @@ class RoundSteps:
     Attributes:
         done: Those that are done, by name, in order; empty between rounds.
         restored: Those that a checkpoint had, until the round that goes on comes to them.
-        seconds: How long the round had taken when the checkpoint was saved from which it goes on.
+        seconds_before: How long the round had taken when the checkpoint was saved from which it goes
+            on.
         after_step: Called after each step that was done and not restored; it may end the process.
     """
 
@@ -54,14 +56,26 @@ class RoundSteps:
         """
         self.done: dict[str, StepRecord] = {}
         self.restored: dict[str, StepRecord] = {}
-        self.seconds = 0.0
+        self.seconds_before = 0.0
         self.after_step: Callable[[], None] = lambda: None
+        self._began = time.perf_counter()
         self._method, self._ledger, self._log = method, ledger, log
         self._doing = ""
 
+    @property
+    def seconds(self) -> float:
+        """How long the round has taken, in all attempts at it."""
+        return self.seconds_before + time.perf_counter() - self._began
+
+    def begin(self) -> bool:
+        """Begin a round; return whether it goes on where it was stopped."""
+        self.done = {}
+        self._began = time.perf_counter()
+        return bool(self.restored)
+
     def clear(self) -> None:
         """Forget the steps: their round is over."""
-        self.done, self.restored, self.seconds = {}, {}, 0.0
+        self.done, self.restored, self.seconds_before = {}, {}, 0.0
 
     def once(
         self, name: str, step: Callable[[], Mapping[str, torch.Tensor]]

@@ -60,17 +60,8 @@ def _unsaved(value: object) -> str:
     return ""
 
 
-def save_checkpoint(
-    folder: Path, fed: Federation, rows: list[dict[str, Any]], seconds: float = 0.0
-) -> None:
-    """Save the state after `fed.round`, or after the last step of it, keeping the one before.
-
-    Args:
-        folder: The run's.
-        fed: The federation.
-        rows: Of the rounds that are over.
-        seconds: How long the round that is not over has taken.
-    """
+def save_checkpoint(folder: Path, fed: Federation, rows: list[dict[str, Any]]) -> None:
+    """Save the state after `fed.round`, or after the last step of it, keeping the one before."""
     tensors = _tensors(fed)
     over = fed.round - bool(fed.steps.done)
     note = {
@@ -79,7 +70,7 @@ def save_checkpoint(
         "rows": rows,
         "ledger": {str(r): book for r, book in fed.ledger.rounds.items() if r <= over},
         "steps": {name: _step_note(step) for name, step in fed.steps.done.items()},
-        "seconds": seconds,
+        "seconds": fed.steps.seconds if fed.steps.done else 0.0,
         "facts": fed.facts,
         "devices": fed.devices,
         "private_losses": {str(i): loss for i, loss in fed.private_losses.items()},
@@ -141,7 +132,7 @@ def _go_on(
         name: _restored_step(name, step, tensors, fed.data.device)
         for name, step in note["steps"].items()
     }
-    fed.steps.seconds = note["seconds"]
+    fed.steps.seconds_before = note["seconds"]
     fed.private_losses = {int(i): loss for i, loss in note["private_losses"].items()}
     fed.ledger.rounds = {int(r): book for r, book in note["ledger"].items()}
     before = note["devices"]

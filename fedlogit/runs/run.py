@@ -203,15 +203,13 @@ def _train_rounds(
         Why the run diverged, or "", and the scores of the last round, if it was tested.
     """
     saved, scores = time.monotonic(), None
-    began = saved
 
     def save() -> None:
         """Save what there is if it is time to, and end if a signal came."""
         nonlocal saved
         if stop or time.monotonic() - saved >= options.checkpoint_seconds:
             check_memory(fed)
-            taken = fed.steps.seconds + time.monotonic() - began
-            save_checkpoint(folder, fed, rows, taken if fed.steps.done else 0.0)
+            save_checkpoint(folder, fed, rows)
             saved = time.monotonic()
         if stop:
             log_line(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
@@ -219,7 +217,6 @@ def _train_rounds(
 
     fed.steps.after_step = save
     while fed.round < fed.spec.rounds:
-        began = time.monotonic()
         try:
             row, scores = _round(fed, run_round)
         except Diverged as error:
@@ -243,11 +240,10 @@ def _finish(fed: Federation, method: Method) -> str:
 
 def _round(fed: Federation, run_round: RoundFunction) -> tuple[dict[str, Any], Scores | None]:
     """Do the next round; return its row and, if it was tested, the scores."""
-    start = time.perf_counter()
     fed.start_round(fed.round + 1)
     run_round(fed, fed.round)
     fed.check_round()
-    seconds = fed.steps.seconds + time.perf_counter() - start
+    seconds = fed.steps.seconds
     fed.steps.clear()
     check_memory(fed)
     row: dict[str, Any] = {"round": fed.round}
@@ -269,8 +265,7 @@ def _round(fed: Federation, run_round: RoundFunction) -> tuple[dict[str, Any], S
 
 def _where(fed: Federation) -> str:
     """Say which round is over, or which step of the one that is not."""
-    steps = list(fed.steps.done or fed.steps.restored)
-    if not steps:
-        return f"round {fed.round} of {fed.spec.rounds}"
-    within = fed.round + (not fed.steps.done)  # where it goes on, the round has not begun again
-    return f"{steps[-1]} in round {within} of {fed.spec.rounds}"
+    steps = [*fed.steps.done, *fed.steps.restored]
+    within = f"{steps[-1]} in " if steps else ""
+    going_on = fed.round + bool(fed.steps.restored)  # the round that goes on has not begun again
+    return f"{within}round {going_on} of {fed.spec.rounds}"
