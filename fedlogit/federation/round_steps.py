@@ -41,8 +41,7 @@ class RoundSteps:
     Attributes:
         done: Those that are done, by name, in order; empty between rounds.
         restored: Those that a checkpoint had, until the round that goes on comes to them.
-        seconds_before: How long the round had taken when the checkpoint was saved from which it goes
-            on.
+        seconds_before: How long a round that goes on had taken when it was saved.
         after_step: Called after each step that was done and not restored; it may end the process.
     """
 

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import Artefact
+from fedlogit.papers.options import FIGURES
 from fedlogit.papers.schema import figure_names
 from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.formatting import write_text
@@ -44,8 +45,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None = None) -> Figure:
         raise unknown(f"plot of {artefact.name}", artefact.plot, figure_names())
     module = importlib.import_module(f"{__name__}.{artefact.plot}")
     if cell := getattr(module, "CELL", ()):
-        across = artefact.options.get("across")
-        _refuse_mixed(artefact, (*cell, across) if across else cell)
+        options = artefact.read_options(FIGURES[artefact.plot])
+        named = [getattr(options, name) for name in options.settings_in]  # it shows these, too
+        _refuse_mixed(artefact, list(dict.fromkeys([*cell, *named])))
     return module.draw(artefact, reference)
 
 
