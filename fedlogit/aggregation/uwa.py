@@ -30,6 +30,8 @@ __all__ = [
     "fit_em",
     "fit_full",
     "fit_kernel",
+    "largest_variance",
+    "no_density",
     "weighted_logits",
 ]
 
@@ -92,7 +94,7 @@ def fit_classes(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mix
     """
     groups = by_class(logits, labels)
     if not groups:
-        return _empty(logits)
+        return no_density(logits)
     means = torch.stack([g.mean(0) for g in groups])
     variances = torch.stack([g.var(0, correction=0) for g in groups])
     return Mixture(means, variances.clamp_min(floor))
@@ -114,7 +116,7 @@ def fit_full(logits: torch.Tensor, labels: torch.Tensor, floor: float, *, shrunk
 
     groups = by_class(logits, labels)
     if not groups:
-        return _empty(logits)
+        return no_density(logits)
     samples = [group.cpu().numpy() for group in groups]
     found = [ledoit_wolf(x)[0] if shrunk else empirical_covariance(x) for x in samples]
     covariances = torch.as_tensor(np.stack(found), device=logits.device)
@@ -136,7 +138,7 @@ def fit_kernel(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mixt
     """
     groups = by_class(logits, labels)
     if not groups:
-        return _empty(logits)
+        return no_density(logits)
     dimensions = logits.shape[1]
     variances = [
         g.var(0, correction=0).clamp_min(floor) * len(g) ** (-2 / (dimensions + 4)) for g in groups
@@ -151,8 +153,21 @@ def by_class(logits: torch.Tensor, labels: torch.Tensor) -> list[torch.Tensor]:
     return [group for group in groups if len(group) >= 2]
 
 
-def _empty(logits: torch.Tensor) -> Mixture:
-    """Return a mixture without components."""
+def largest_variance(logits: torch.Tensor) -> float:
+    """Return the variance of the logit that varies most over samples, (n, classes); 0 without any.
+
+    A network whose hidden units have died has the same logits everywhere. Its variances are then
+    the floor, its logits on any public sample are their mean, and it gets nearly all weight.
+    """
+    return float(logits.double().var(0, correction=0).max()) if len(logits) else 0.0
+
+
+def no_density(logits: torch.Tensor) -> Mixture:
+    """Return a mixture without components, whose client gets no weight; see `density_weights`.
+
+    Args:
+        logits: For the number of classes and the device.
+    """
     none = logits.new_empty(0, logits.shape[1], dtype=torch.float64)
     return Mixture(none, none)
 
@@ -174,7 +189,7 @@ def fit_em(logits: torch.Tensor, components: int, floor: float, seed: int) -> Mi
         Diverged: if logits are so large that a variance of theirs is lost in rounding.
     """
     if len(logits) < 2:
-        return _empty(logits)
+        return no_density(logits)
     from sklearn.mixture import GaussianMixture  # takes a second to import
 
     model = GaussianMixture(

@@ -16,6 +16,8 @@ from fedlogit.aggregation.uwa import (
     fit_em,
     fit_full,
     fit_kernel,
+    largest_variance,
+    no_density,
     weighted_logits,
 )
 from fedlogit.data import UNKNOWN
@@ -43,15 +45,21 @@ class UWA(LogitFederation):
             by class); ``em`` fits them without labels. Not the paper's, to see whether logits
             are diagonal Gaussians: ``full_covariance`` and ``ledoit_wolf`` (shrunk) instead of
             variances, ``kernel``, a kernel density, and ``flow``, a normalising flow.
+        constant_below: A client has no density, and so no weight, if none of its logits has a
+            larger variance on its held-out samples, in squared logits; not the paper's. At 0, the
+            default, a client whose logits are the same everywhere, as those of a ReLU network
+            whose units have died, gets nearly all weight.
     """
 
     exports: ClassVar[frozenset[str]] = frozenset({"aggregation"})
+    added: ClassVar[frozenset[str]] = frozenset({"constant_below"})
 
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.1
     variance_floor: Annotated[float, Field(gt=0)] = 1e-3
     fit: Literal["supervised", "em", "full_covariance", "ledoit_wolf", "kernel", "flow"] = (
         "supervised"
     )
+    constant_below: Annotated[float, Field(ge=0)] = 0.0
 
     @property
     def holdout(self) -> float:
@@ -84,6 +92,8 @@ class UWA(LogitFederation):
         ]
 
     def _fitted(self, fed: Federation, client: int, z: torch.Tensor, y: torch.Tensor) -> Density:
+        if self.constant_below and largest_variance(z) <= self.constant_below:
+            return no_density(z)
         if self.fit == "supervised":
             return fit_classes(z, y, self.variance_floor)
         if self.fit == "em":
@@ -102,6 +112,7 @@ class UWA(LogitFederation):
         fed.export("aggregation", weights=of_all, points=fed.public, labels=labels)
         top = weights.max(0).values
         fed.log(weight_max=float(top.mean()), weight_over_99=float((top > 0.99).double().mean()))
+        fed.log(with_density=float(densities.isfinite().any(1).double().mean()))
         known = labels != UNKNOWN
         present = fed.present_indices.to(labels.device)
         holds = torch.as_tensor(fed.class_mask, device=labels.device)[present]

@@ -136,6 +136,7 @@ LOGGED_COLUMNS = frozenset(
         "target_share",
         "theory_margin",
         "weight_over_99",
+        "with_density",
     }
 )
 """The other columns of ``rounds.csv``, of any run and of the library's methods.

@@ -6,6 +6,7 @@ import torch
 from support.small import small_spec
 
 from fedlogit import methods
+from fedlogit.aggregation.uwa import density_weights
 
 FITS = ["supervised", "em", "full_covariance", "ledoit_wolf", "kernel", "flow"]
 
@@ -55,3 +56,33 @@ def test_flows_are_fitted_with_other_draws_in_each_round(federation):
         densities.append(method._fitted(fed, 0, z, y).log_density(z))
     assert torch.equal(densities[0], densities[1])
     assert not torch.equal(densities[0], densities[2])
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_a_client_with_constant_logits_has_all_weight_or_none(federation, fit):
+    """Clients 1 to 3 have logits with variance 4; 0 has the same everywhere, to 1 in 10,000."""
+    fed = federation(method="uwa")
+    draws = torch.randn(4, 40, 10, generator=torch.Generator().manual_seed(0))
+    logits = torch.stack([1e-4 * draws[0], *(2 * draws[1:])])
+    labels = torch.zeros(40, dtype=torch.int64)
+
+    def weights(constant_below=0.0):
+        call = f"uwa(fit='{fit}', constant_below={constant_below})"
+        method = methods.get(small_spec(method=call).method)
+        found = [method._fitted(fed, i, z, labels) for i, z in enumerate(logits)]
+        return density_weights(
+            torch.stack([d.log_density(z) for d, z in zip(found, logits, strict=True)])
+        )
+
+    assert (weights()[0] > 0.99).all()
+    assert (weights(constant_below=0.01)[0] == 0).all()
+    assert torch.equal(weights(constant_below=3.0), weights(constant_below=0.01))
+
+
+def test_the_share_of_clients_with_a_density_is_told(federation):
+    fed = federation(method="uwa")
+    fed.public = torch.tensor([0, 1])
+    densities = torch.zeros(4, 2, dtype=torch.float64)
+    densities[3] = -torch.inf
+    methods.get(fed.spec.method)._record(fed, densities, density_weights(densities))
+    assert fed.take_log()["with_density"] == 0.75

@@ -59,6 +59,7 @@ UWA = [
     uwa_case("uwa(0.3, variance_floor=1.0)", SKEWED, variance_floor=1.0),
     uwa_case("uwa(0.2, fit='em')", fit="em"),
     uwa_case("uwa(0.3, 0.1, 'em')", SKEWED, variance_floor=0.1, fit="em"),
+    uwa_case("uwa(0.2, constant_below=0.045)", constant_below=0.045),
     uwa_case("uwa(0.01)"),  # a sample a client: nobody has a density
 ]
 META_MODEL = [

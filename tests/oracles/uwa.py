@@ -17,13 +17,14 @@ Components = list[tuple[np.ndarray, np.ndarray]]  # mean and variance of each lo
 
 
 def rounds(
-    world: World, variance_floor: float = 1e-3, fit: str = "supervised"
+    world: World, variance_floor: float = 1e-3, fit: str = "supervised", constant_below: float = 0.0
 ) -> Iterator[dict[str, object]]:
     """Yield what is to agree after each round."""
-    return average.rounds(world, aggregate=partial(_weighted, floor=variance_floor, how=fit))
+    how = partial(_weighted, floor=variance_floor, how=fit, least=constant_below)
+    return average.rounds(world, aggregate=how)
 
 
-def _weighted(world, r, models, logits, floor, how):
+def _weighted(world, r, models, logits, floor, how, least):
     """Return softmax Σ_i w_i(x) f_i(x)."""
     n, points, _ = logits.shape
     log_density = np.full((n, points), -np.inf)
@@ -32,6 +33,8 @@ def _weighted(world, r, models, logits, floor, how):
         with torch.no_grad():
             own = model(world.x[held]).double().numpy()
         labels = world.y[held].numpy()
+        if least and own.std(0).max() <= np.sqrt(least):
+            continue
         if how == "supervised":
             found = _by_class(own, labels, floor)
         else:
@@ -42,6 +45,7 @@ def _weighted(world, r, models, logits, floor, how):
             each = [norm.logpdf(z, m, np.sqrt(v)).sum() for m, v in found]
             if each:
                 log_density[i, x] = logsumexp(each) - np.log(len(each))
+    with_density = (log_density > -np.inf).any(1)
     nobody = np.isinf(log_density).all(0)
     log_density[:, nobody] = 0.0
     w = np.exp(log_density - logsumexp(log_density, axis=0))
@@ -50,6 +54,7 @@ def _weighted(world, r, models, logits, floor, how):
         "kept/aggregation/weights": w,
         "weight_max": w.max(0).mean(),
         "weight_over_99": (w.max(0) > 0.99).mean(),
+        "with_density": with_density.mean(),
         "bytes_up.densities": 4 * points * n,
     }
     return z.softmax(1), more
