@@ -5,9 +5,9 @@
     python -m fedlogit pull --paper celm --scale paper --artefacts table6 figure3
     python -m fedlogit pull --remote lab
 
-Runs that exist here are kept, including those trained here: the same spec gives the same numbers,
-but another `result.json`, which has the time and the machine. Plain `dvc pull` stops at such a run
-and fetches nothing. Runs that could not be fetched are listed.
+Runs that exist here are kept, including those trained here. Their files differ from the published
+ones: `result.json` has the time and the machine, and numbers may differ by rounding. Plain `dvc
+pull` stops at such a run and fetches nothing. Runs that could not be fetched are listed.
 """
 
 from __future__ import annotations

@@ -181,13 +181,13 @@ def test_without_published_numbers_there_is_no_record(tmp_path):
 
 def test_the_counts_are_told_in_words(answered):
     assert counts_sentence(answered) == (
-        "Of 4 published numbers, 2 have a verdict: 1 reproduced and 1 with a single run (0 within 3"
-        " points). Not judged: 1 run at a reduced scale only and 1 not run."
+        "Of 4 published numbers, 1 are decided: 1 reproduced. Undecided: 1 with a single run (0"
+        " within 3 points). Not judged: 1 run at a reduced scale only and 1 not run."
     )
     assert counts_sentence(answered[3:]) == (
-        "Of 1 published numbers, none have a verdict. Not judged: 1 not run."
+        "Of 1 published numbers, none are decided. Not judged: 1 not run."
     )
-    assert counts_sentence(answered[:1]).endswith("1 have a verdict: 1 reproduced.")
+    assert counts_sentence(answered[:1]).endswith("1 are decided: 1 reproduced.")
 
 
 def test_verdicts_that_say_little_are_counted(answered):

@@ -12,7 +12,12 @@ from fedlogit.papers import Paper
 from fedlogit.results.formatting import markdown, sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.pages.templating import render
-from fedlogit.results.record.counts import counts_sentence, margin_units
+from fedlogit.results.record.counts import (
+    caveats,
+    counts_sentence,
+    counts_table,
+    margin_units,
+)
 from fedlogit.results.record.notes import Notes, read_notes
 from fedlogit.results.record.numbers import as_comparison, read_record
 from fedlogit.results.record.orders import orders_sentence, orders_table, recorded_orders
@@ -47,6 +52,8 @@ def record_page(papers: Sequence[Paper], results: Path, references: Path) -> str
     return render(
         "record.md",
         counts=counts_sentence(rows),
+        caveats=caveats(rows, notes),
+        by_paper=counts_table(rows, by_name),
         order_rule=ORDER_RULE,
         orders=_orders(recorded_orders(rows, by_name, results), by_name),
         unjudged=_unjudged_table(rows, by_name),

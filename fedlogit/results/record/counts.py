@@ -21,6 +21,7 @@ from fedlogit.results.verdicts.rules import (
 )
 
 __all__ = [
+    "DECISIVE",
     "OUTCOMES",
     "caveats",
     "counts",
@@ -32,6 +33,9 @@ __all__ = [
 
 OUTCOMES = (*VERDICTS, *UNJUDGED)
 """All that the record's column `verdict` may say, the best first."""
+
+DECISIVE = (Verdict.REPRODUCED, Verdict.PARTLY_REPRODUCED, Verdict.NOT_REPRODUCED)
+"""The verdicts that say how near our mean is to the published number."""
 
 _SINGLE = (Verdict.SINGLE_RUN_WITHIN, Verdict.SINGLE_RUN_OUTSIDE)
 _UNJUDGED_IN_WORDS = {
@@ -56,14 +60,18 @@ def counts(rows: pd.DataFrame) -> dict[str, int]:
 def counts_sentence(rows: pd.DataFrame) -> str:
     """Return in words how many published numbers there are and how many got which verdict."""
     found = counts(rows)
-    parts = [f"{found[name]} {name}" for name in VERDICTS if found[name] and name not in _SINGLE]
+    decided = [f"{found[name]} {name}" for name in DECISIVE if found[name]]
+    undecided = []
+    if inconclusive := found[Verdict.INCONCLUSIVE]:
+        undecided.append(f"{inconclusive} inconclusive")
     if single := sum(found[name] for name in _SINGLE):
         within = found[Verdict.SINGLE_RUN_WITHIN]
-        parts.append(f"{single} with a single run ({within} within 3 points)")
-    judged = sum(found[name] for name in VERDICTS)
-    text = f"Of {len(rows)} published numbers, {judged or 'none'} have a verdict"
-    text += f": {in_words(parts)}." if parts else "."
+        undecided.append(f"{single} with a single run ({within} within 3 points)")
     others = [f"{found[name]} {words}" for name, words in _UNJUDGED_IN_WORDS.items() if found[name]]
+    number = sum(found[name] for name in DECISIVE)
+    text = f"Of {len(rows)} published numbers, {number or 'none'} are decided"
+    text += f": {in_words(decided)}." if decided else "."
+    text += f" Undecided: {in_words(undecided)}." if undecided else ""
     return text + (f" Not judged: {in_words(others)}." if others else "")
 
 

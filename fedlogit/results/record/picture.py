@@ -19,7 +19,7 @@ from matplotlib.ticker import PercentFormatter
 
 from fedlogit.papers import Paper
 from fedlogit.papers.metric_names import is_share
-from fedlogit.results.record.counts import OUTCOMES, counts, is_trained
+from fedlogit.results.record.counts import DECISIVE, OUTCOMES, counts, is_trained
 from fedlogit.results.style import GREY, PALETTE, header, use_house_style
 from fedlogit.results.verdicts.rules import PARTLY, UNJUDGED, VERDICTS, Unjudged, Verdict
 
@@ -50,7 +50,6 @@ _LOOKS: dict[str, _Look] = {
     Unjudged.OTHER_SCALE: _Look("#7f7f7f", "."),
     Unjudged.NOT_RUN: _Look("#e6e6e6", "|"),
 }
-_DECIDED = (Verdict.REPRODUCED, Verdict.PARTLY_REPRODUCED, Verdict.NOT_REPRODUCED)
 _SUBTITLE = (
     "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the verdicts"
     " (a triangle: it goes on), the grey band is ±3 points, ticks at the bottom are numbers not"
@@ -92,7 +91,7 @@ def _title(rows: pd.DataFrame) -> str:
     judged = rows[rows["verdict"].isin(VERDICTS)]
     of_training = is_trained(judged)
     found = counts(judged[of_training])
-    others = of_training.sum() - sum(found[name] for name in _DECIDED)
+    others = of_training.sum() - sum(found[name] for name in DECISIVE)
     text = (
         f"{len(judged)} of {len(rows)} published numbers have a verdict:"
         f" {of_training.sum()} from training ({found[Verdict.REPRODUCED]} reproduced,"
