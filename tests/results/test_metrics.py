@@ -122,12 +122,21 @@ def test_rank_correlation_with_shapley_values(run):
     assert value(run, "shapley_correlation") == pytest.approx(0.4)
 
 
-def test_contributions_that_differ_by_rounding_rank_nobody(make_celm):
+@pytest.mark.parametrize(
+    "alike", [[0.25, 0.25, 0.25 + 1e-12, 0.25], [0.2000, 0.2001, 0.1999, 0.2002]]
+)
+def test_contributions_that_are_nearly_equal_rank_nobody(make_celm, alike):
     ref = make_celm()
     text = (ref.dir / "rounds.csv").read_text()
-    alike = text.replace(",0.4,0.3,0.2,0.1,", f",0.25,0.25,{0.25 + 1e-12},0.25,")
-    (ref.dir / "rounds.csv").write_text(alike)
+    last = f",{','.join(map(str, alike))},"
+    (ref.dir / "rounds.csv").write_text(text.replace(",0.4,0.3,0.2,0.1,", last))
     seal(ref.dir)
+    assert math.isnan(value(read(ref), "shapley_correlation"))
+
+
+def test_values_that_are_equal_rank_nobody(make_celm):
+    ref = make_celm()
+    save_npz(ref.dir / "exports/shapley.npz", {"values": np.array([0.1, 0.1, 0.1 + 1e-12, 0.1])})
     assert math.isnan(value(read(ref), "shapley_correlation"))
 
 
