@@ -268,7 +268,7 @@ def _provenance(artefact: Artefact, ref: RunRef, run: Run) -> dict[str, object]:
         "engine": source.engine,
         "precision": source.precision,
         "code_version": source.whole_version,
-        "hours": (source.wall_seconds + source.clients_wall_seconds) / 3600,
+        "hours": source.seconds_with_clients / 3600,
         "dataset_note": source.dataset_note,
         "cell": ref.cell,
         "digest": ref.digest,

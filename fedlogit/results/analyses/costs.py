@@ -101,7 +101,6 @@ def _costs_of_run(
     row |= {"dataset": place[0], "seed": place[1], "diverged": run.diverged}
     if run.diverged:
         return row | dict.fromkeys(_MEASURED, math.nan)
-    source = run.result.provenance
     at = _first_round(run.rounds["accuracy"], _SHARE * ceilings[place])
     sent = run.rounds["bytes_up"].cumsum() / run.spec.clients
     return row | {
@@ -110,7 +109,7 @@ def _costs_of_run(
         "bytes_sent": float(sent.iloc[-1]),
         "accuracy_min": _value_if_measured(run, "accuracy_min"),
         "ece": _value_if_measured(run, "ece"),
-        "seconds": (seconds := source.wall_seconds + source.clients_wall_seconds),
+        "seconds": (seconds := value(run, "seconds")),
         "aggregation_share": _aggregation_seconds(run) / seconds,
     }
 
