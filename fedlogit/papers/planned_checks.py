@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.axis_values import comparable, scalar
-from fedlogit.papers.planned import Cell, PlannedArtefact
+from fedlogit.papers.axis_values import comparable, place_of
+from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.schema import Table
 
 __all__ = ["check_metric_rounds", "check_table_cells"]
@@ -38,19 +38,13 @@ def check_table_cells(planned: PlannedArtefact) -> None:
     printed = [axis for axis in entry.printed if axis != "metric"]
     first: dict[tuple[Any, ...], dict[str, Any]] = {}
     for cell in planned.cells:
-        place = _place(cell)
+        place = place_of(cell.spec, cell.axes)
         key = (*(comparable(place.get(axis)) for axis in printed), cell.spec.seed)
         if (other := first.setdefault(key, place)) is not place:
             raise FedlogitError(
                 f"{planned.paper.paper}.yaml: {planned.id} at scale {planned.scale}: two runs of a"
                 f" seed share a cell ({', '.join(printed)}); {_varying_axis(place, other)}"
             )
-
-
-def _place(cell: Cell) -> dict[str, Any]:
-    """Return where a run stands, also on the axes that every run has."""
-    always: dict[str, Any] = {"dataset": cell.spec.dataset, "partition": cell.spec.partition.name}
-    return {axis: scalar(value) for axis, value in {**always, **cell.axes}.items()}
 
 
 def _varying_axis(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:

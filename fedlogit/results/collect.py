@@ -12,7 +12,7 @@ import pandas as pd
 from fedlogit.data import DATASETS
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import REFERENCE, Artefact, RunRef
-from fedlogit.papers.axis_values import comparable, scalar
+from fedlogit.papers.axis_values import comparable, place_of, scalar
 from fedlogit.results.metrics import METRICS, value
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
@@ -246,10 +246,7 @@ def distinct_values(values: pd.Series, separator: str = "; ") -> str:
 
 
 def _axes(ref: RunRef, run: Run) -> dict[str, object]:
-    """Return the axes as scalars: lists become JSON, and None, which takes all, becomes "all"."""
-    # A run off the partition axis, such as the reference's, still has a partition.
-    default = {"dataset": run.spec.dataset, "partition": run.spec.partition.name}
-    return default | {key: scalar(v) for key, v in ref.axes.items()} | {"seed": run.spec.seed}
+    return place_of(run.spec, ref.axes) | {"seed": run.spec.seed}
 
 
 def _row(artefact: Artefact, ref: RunRef, run: Run, values: Mapping[str, float]) -> dict[str, Any]:

@@ -720,6 +720,13 @@ def test_a_panel_without_a_run_says_so(make_celm, make_artefact):
     assert [len(axes.lines) for axes in figure.axes] == [4, 4, 4, 0]
 
 
+def test_contributions_of_a_run_off_the_partition_axis_are_drawn(make_celm, make_artefact):
+    run = make_celm()
+    run = run.model_copy(update={"axes": {"dataset": "mnist", "method": "celm"}})
+    figure = draw(make_artefact(run, kind="figure", plot="contributions_by_round"))
+    assert [len(axes.lines) for axes in figure.axes] == [4]
+
+
 def test_roles_are_named_in_a_division(make_celm, make_artefact):
     """60 samples of the rare class are the first client's; the last of four rides free on 6."""
     figure = draw(make_artefact(make_celm(), kind="figure", plot="partitions"))

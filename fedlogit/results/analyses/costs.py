@@ -12,6 +12,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import REFERENCE, Artefact
+from fedlogit.papers.axis_values import place_of
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.collect import refuse_mixed
 from fedlogit.results.formatting import number
@@ -97,8 +98,7 @@ def _costs_of_run(
             f"{artefact.name}: nothing to reach for {place[0]} at seed {place[1]}; add"
             f" {REFERENCE} to its grid"
         )
-    row = {"partition": run.spec.partition.name, "method": run.spec.method.name} | axes
-    row |= {"dataset": place[0], "seed": place[1], "diverged": run.diverged}
+    row = place_of(run.spec, axes) | {"seed": run.spec.seed, "diverged": run.diverged}
     if run.diverged:
         return row | dict.fromkeys(_MEASURED, math.nan)
     at = _first_round(run.rounds["accuracy"], _SHARE * ceilings[place])
