@@ -7,21 +7,11 @@ from typing import Any
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.axis_values import comparable, place_of
+from fedlogit.papers.metric_names import TESTED_COLUMNS
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.schema import Table
 
 __all__ = ["check_metric_rounds", "check_table_cells"]
-
-# Columns of rounds.csv that only tested rounds have (`fedlogit.federation.Federation.evaluate`).
-_TESTED = (
-    "accuracy",
-    "balanced_accuracy",
-    "personalized_accuracy",
-    "validation_accuracy",
-    "loss_test",
-    "perplexity",
-    "ece",
-)
 
 _OF_BEST_ROUND = "accuracy_at_best_validation"
 
@@ -73,7 +63,7 @@ def check_metric_rounds(planned: PlannedArtefact) -> None:
         if not long:
             most = max(cell.spec.rounds for cell in planned.cells)
             raise FedlogitError(f"{where}: no run has a round {when}; the longest has {most}")
-        if column.startswith(_TESTED) and not all(spec.tests_in(int(when)) for spec in long):
+        if column in TESTED_COLUMNS and not all(spec.tests_in(int(when)) for spec in long):
             raise FedlogitError(
                 f"{where}: runs are not tested in round {when}; name it in evaluation.rounds"
             )
