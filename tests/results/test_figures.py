@@ -22,7 +22,7 @@ from fedlogit.results.figures.aggregation_weights import mean_weights
 from fedlogit.results.figures.contributions_by_value import correlation
 from fedlogit.results.figures.pseudo_labels import by_iteration
 from fedlogit.results.runs.run import read_run
-from fedlogit.results.style import look, new_figure
+from fedlogit.results.style import MARKERS, look, new_figure
 from fedlogit.results.tables import write_table
 from fedlogit.results.verdicts.published import read_reference
 
@@ -725,6 +725,18 @@ def test_contributions_of_a_run_off_the_partition_axis_are_drawn(make_celm, make
     run = run.model_copy(update={"axes": {"dataset": "mnist", "method": "celm"}})
     figure = draw(make_artefact(run, kind="figure", plot="contributions_by_round"))
     assert [len(axes.lines) for axes in figure.axes] == [4]
+
+
+def test_more_partitions_than_markers_are_drawn(make_coalitions, make_artefact):
+    runs = [
+        run.model_copy(update={"axes": run.axes | {"partition": f"dir({place})"}})
+        for place in range(len(MARKERS) + 1)
+        for run in make_coalitions((0.3, 0.1), [0.7, 0.3])
+    ]
+    given = {"kind": "figure", "plot": "contributions_by_value", "options": {"value": "fedavg"}}
+    figure = draw(make_artefact(*runs, **given))
+    markers = [entry.get_marker() for entry in figure.legends[0].legend_handles]
+    assert markers == [*MARKERS, MARKERS[0]]
 
 
 def test_roles_are_named_in_a_division(make_celm, make_artefact):
