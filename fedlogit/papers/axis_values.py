@@ -10,7 +10,7 @@ from typing import Any
 
 from fedlogit.spec import RunSpec
 
-__all__ = ["comparable", "label_of", "place_of", "scalar"]
+__all__ = ["comparable", "label_of", "run_place", "scalar"]
 
 
 def comparable(value: object) -> object:
@@ -29,7 +29,7 @@ def scalar(value: object) -> object:
     return json.dumps(value) if isinstance(value, list | dict) else value
 
 
-def place_of(spec: RunSpec, axes: Mapping[str, Any]) -> dict[str, Any]:
+def run_place(spec: RunSpec, axes: Mapping[str, Any]) -> dict[str, Any]:
     """Return where a run stands, each value as a scalar, also on axes that every run has.
 
     A run off the partition axis, such as the reference's, still has a partition.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.axis_values import comparable, place_of
+from fedlogit.papers.axis_values import comparable, run_place
 from fedlogit.papers.metric_names import TESTED_COLUMNS
 from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.schema import Table
@@ -28,7 +28,7 @@ def check_table_cells(planned: PlannedArtefact) -> None:
     printed = [axis for axis in entry.printed if axis != "metric"]
     first: dict[tuple[Any, ...], dict[str, Any]] = {}
     for cell in planned.cells:
-        place = place_of(cell.spec, cell.axes)
+        place = run_place(cell.spec, cell.axes)
         key = (*(comparable(place.get(axis)) for axis in printed), cell.spec.seed)
         if (other := first.setdefault(key, place)) is not place:
             raise FedlogitError(

@@ -12,7 +12,7 @@ import pandas as pd
 from fedlogit.data import DATASETS
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import REFERENCE, Artefact, RunRef
-from fedlogit.papers.axis_values import comparable, place_of, scalar
+from fedlogit.papers.axis_values import comparable, run_place, scalar
 from fedlogit.results.metrics import METRICS, value
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
@@ -246,7 +246,7 @@ def distinct_values(values: pd.Series, separator: str = "; ") -> str:
 
 
 def _axes(ref: RunRef, run: Run) -> dict[str, object]:
-    return place_of(run.spec, ref.axes) | {"seed": run.spec.seed}
+    return run_place(run.spec, ref.axes) | {"seed": run.spec.seed}
 
 
 def _row(artefact: Artefact, ref: RunRef, run: Run, values: Mapping[str, float]) -> dict[str, Any]:

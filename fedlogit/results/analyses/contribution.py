@@ -12,7 +12,7 @@ import pandas as pd
 from fedlogit.coalitions import coalitions, shapley_values
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.axis_values import place_of
+from fedlogit.papers.axis_values import run_place
 from fedlogit.papers.options import Contribution
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.formatting import spread
@@ -96,7 +96,7 @@ def contributions_beside_shapley(
         DataError: if a coalition has no run, or a run no contributions.
         FedlogitError: if there are several data sets, whose coalitions would be mixed.
     """
-    placed = [(place_of(run.spec, ref.axes), run) for ref, run in gather_one_dataset(artefact)]
+    placed = [(run_place(run.spec, ref.axes), run) for ref, run in gather_one_dataset(artefact)]
     runs = [(str(place["partition"]), str(place["method"]), run) for place, run in placed]
     worth: dict[tuple[str, int], dict[frozenset[int], float]] = {}
     for partition, method, run in runs:

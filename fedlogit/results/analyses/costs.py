@@ -12,7 +12,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import REFERENCE, Artefact
-from fedlogit.papers.axis_values import place_of
+from fedlogit.papers.axis_values import run_place
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.collect import refuse_mixed
 from fedlogit.results.formatting import number
@@ -98,7 +98,7 @@ def _costs_of_run(
             f"{artefact.name}: nothing to reach for {place[0]} at seed {place[1]}; add"
             f" {REFERENCE} to its grid"
         )
-    row = place_of(run.spec, axes) | {"seed": run.spec.seed, "diverged": run.diverged}
+    row = run_place(run.spec, axes) | {"seed": run.spec.seed, "diverged": run.diverged}
     if run.diverged:
         return row | dict.fromkeys(_MEASURED, math.nan)
     at = _first_round(run.rounds["accuracy"], _SHARE * ceilings[place])

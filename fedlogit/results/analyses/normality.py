@@ -11,7 +11,7 @@ from scipy.special import gammaln
 
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.axis_values import place_of
+from fedlogit.papers.axis_values import run_place
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.runs.gathered import gather_one_dataset
@@ -43,7 +43,7 @@ def analyse(artefact: Artefact) -> Analysis:
     number), `correlation` (mean size of the correlation with the other logits of the sample, which
     a diagonal mixture leaves out) and `independent` (that size's mean for independent Gaussians).
     """
-    runs = [(place_of(run.spec, ref.axes), run) for ref, run in gather_one_dataset(artefact)]
+    runs = [(run_place(run.spec, ref.axes), run) for ref, run in gather_one_dataset(artefact)]
     refuse_mixed(collect(artefact), ("partition", "method"))
     rows = [
         {"partition": place["partition"], "method": place["method"], **group}

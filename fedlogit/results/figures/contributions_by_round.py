@@ -10,7 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.axis_values import place_of
+from fedlogit.papers.axis_values import run_place
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._legend import legend
 from fedlogit.results.figures._panels import panel_name, runs_of, seeds_if_fewer, title
@@ -32,7 +32,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     numbers = collect(artefact)
     cells: dict[str, dict[str, list[Run]]] = {}
     for ref, run in runs_of(artefact):
-        place = place_of(run.spec, ref.axes)
+        place = run_place(run.spec, ref.axes)
         here = numbers[(numbers[_PANEL] == [place[axis] for axis in _PANEL]).all(axis=1)]
         name = panel_name(artefact, ref) + seeds_if_fewer(here, numbers)
         of_panel = cells.setdefault(name, {})
