@@ -30,9 +30,12 @@ __all__ = [
     "seeds",
     "sources",
     "summarise",
+    "summarise_one",
 ]
 
 _METRICS = ("accuracy", "accuracy_std", "balanced_accuracy", "bytes_up", "bytes_down", "seconds")
+
+_CELL = ["dataset", "method"]
 
 
 def collect(
@@ -139,6 +142,23 @@ def summarise(frame: pd.DataFrame, axes: Iterable[str], metric: str) -> pd.DataF
         n=(metric, "count"),
         diverged=("diverged", "sum"),
     ).reset_index()
+
+
+def summarise_one(frame: pd.DataFrame, metric: str) -> pd.Series:
+    """Return what `summarise` has of runs that are to be of one data set and method.
+
+    Args:
+        frame: These runs, as from `collect`; at least one.
+        metric: The column to summarise.
+
+    Raises:
+        FedlogitError: as `summarise`, or if they are of several.
+    """
+    cells = summarise(frame, _CELL, metric)
+    if len(cells) > 1:
+        several = " and ".join(", ".join(map(str, cell)) for cell in cells[_CELL].to_numpy())
+        raise FedlogitError(f"runs of {several} would be one number; give those of one")
+    return cells.iloc[0]
 
 
 def refuse_mixed(frame: pd.DataFrame, axes: Sequence[str]) -> None:

@@ -14,8 +14,9 @@ from support.refusals import refused
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
 from fedlogit.results.analyses.contribution import ContributionsBesideShapley
+from fedlogit.results.collect import collect
 from fedlogit.results.figures import draw, figure_names, write_figure
-from fedlogit.results.figures._panels import in_per_cent, wrapped_labels
+from fedlogit.results.figures._panels import in_per_cent, reference_line, wrapped_labels
 from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged_partitions
 from fedlogit.results.figures.accuracy_by_round import last_third
 from fedlogit.results.figures.aggregation_weights import mean_weights
@@ -768,6 +769,14 @@ def test_a_figure_whose_runs_all_diverged_is_refused_in_one_line(make_run, make_
     run = make_run(rows=0, status="diverged")
     with refused("test/none: every run diverged, so there is nothing to draw"):
         draw(make_artefact(run, paper="test", id="none", kind="figure", plot=kind))
+
+
+def test_a_line_to_reach_is_of_one_data_set(make_run, make_artefact):
+    given = {"method": "fully_informed", "partition": "iid"}
+    frame = collect(make_artefact(make_run(**given), make_run(dataset="digits", **given)))
+    _, grid = new_figure()
+    with refused("runs of mnist, fully_informed and digits, fully_informed would be one number"):
+        reference_line(grid[0, 0], frame, "accuracy")
 
 
 def test_the_reference_alone_is_a_method_as_any_other(make_run, make_artefact):
