@@ -102,11 +102,11 @@ def _costs_of_run(
     if run.diverged:
         return row | dict.fromkeys(_MEASURED, math.nan)
     at = _first_round(run.rounds["accuracy"], _SHARE * ceilings[place])
-    sent = run.rounds["bytes_up"].cumsum() / run.spec.clients
+    sent = run.rounds["bytes_up"].cumsum() / run.spec.clients  # by the end of each round
     return row | {
         "rounds_to": math.nan if at is None else at,
         "bytes_to": math.nan if at is None else float(sent.iloc[at - 1]),
-        "bytes_sent": float(sent.iloc[-1]),
+        "bytes_sent": value(run, "bytes_sent"),
         "accuracy_min": _value_if_measured(run, "accuracy_min"),
         "ece": _value_if_measured(run, "ece"),
         "seconds": (seconds := value(run, "seconds")),
