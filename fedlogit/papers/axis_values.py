@@ -6,8 +6,11 @@ import json
 from collections.abc import Mapping
 from contextlib import suppress
 from numbers import Integral
+from typing import Any
 
-__all__ = ["comparable", "label_of", "scalar"]
+from fedlogit.spec import RunSpec
+
+__all__ = ["comparable", "label_of", "run_place", "scalar"]
 
 
 def comparable(value: object) -> object:
@@ -24,6 +27,19 @@ def scalar(value: object) -> object:
     if value is None:
         return "all"
     return json.dumps(value) if isinstance(value, list | dict) else value
+
+
+def run_place(spec: RunSpec, axes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return where a run stands, each value as a scalar, also on axes that every run has.
+
+    A run off the partition axis, such as the reference's, still has a partition.
+
+    Args:
+        spec: The run's.
+        axes: Its values on the axes of a table or figure.
+    """
+    always = {"dataset": spec.dataset, "partition": spec.partition.name, "method": spec.method.name}
+    return {axis: scalar(value) for axis, value in {**always, **axes}.items()}
 
 
 def label_of(labels: Mapping[str, str], axis: str, value: object) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "KNOWN_METRICS",
     "LOGGED_COLUMNS",
     "SHARE_METRICS",
+    "TESTED_COLUMNS",
     "check_metric",
     "is_counted",
     "is_share",
@@ -139,6 +140,24 @@ LOGGED_COLUMNS = frozenset(
         "with_density",
     }
 )
+
+TESTED_COLUMNS = frozenset(
+    {
+        "accuracy",
+        "accuracy_max",
+        "accuracy_min",
+        "accuracy_present",
+        "accuracy_std",
+        "balanced_accuracy",
+        "ece",
+        "loss_test",
+        "perplexity",
+        "personalized_accuracy",
+        "seconds_test",
+        "validation_accuracy",
+    }
+)
+"""Columns of ``rounds.csv`` that tests add, so that a round without a test has none of them."""
 """The other columns of ``rounds.csv``, of any run and of the library's methods.
 
 Of numbered ones that of number 0 stands for all. There are those of one kind of message, too, such

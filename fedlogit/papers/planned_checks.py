@@ -6,22 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedlogit.errors import FedlogitError
-from fedlogit.papers.axis_values import comparable, scalar
-from fedlogit.papers.planned import Cell, PlannedArtefact
+from fedlogit.papers.axis_values import comparable, run_place
+from fedlogit.papers.metric_names import TESTED_COLUMNS
+from fedlogit.papers.planned import PlannedArtefact
 from fedlogit.papers.schema import Table
 
 __all__ = ["check_metric_rounds", "check_table_cells"]
-
-# Columns of rounds.csv that only tested rounds have (`fedlogit.federation.Federation.evaluate`).
-_TESTED = (
-    "accuracy",
-    "balanced_accuracy",
-    "personalized_accuracy",
-    "validation_accuracy",
-    "loss_test",
-    "perplexity",
-    "ece",
-)
 
 _OF_BEST_ROUND = "accuracy_at_best_validation"
 
@@ -38,19 +28,13 @@ def check_table_cells(planned: PlannedArtefact) -> None:
     printed = [axis for axis in entry.printed if axis != "metric"]
     first: dict[tuple[Any, ...], dict[str, Any]] = {}
     for cell in planned.cells:
-        place = _place(cell)
+        place = run_place(cell.spec, cell.axes)
         key = (*(comparable(place.get(axis)) for axis in printed), cell.spec.seed)
         if (other := first.setdefault(key, place)) is not place:
             raise FedlogitError(
                 f"{planned.paper.paper}.yaml: {planned.id} at scale {planned.scale}: two runs of a"
                 f" seed share a cell ({', '.join(printed)}); {_varying_axis(place, other)}"
             )
-
-
-def _place(cell: Cell) -> dict[str, Any]:
-    """Return where a run stands, also on the axes that every run has."""
-    always: dict[str, Any] = {"dataset": cell.spec.dataset, "partition": cell.spec.partition.name}
-    return {axis: scalar(value) for axis, value in {**always, **cell.axes}.items()}
 
 
 def _varying_axis(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
@@ -79,7 +63,7 @@ def check_metric_rounds(planned: PlannedArtefact) -> None:
         if not long:
             most = max(cell.spec.rounds for cell in planned.cells)
             raise FedlogitError(f"{where}: no run has a round {when}; the longest has {most}")
-        if column.startswith(_TESTED) and not all(spec.tests_in(int(when)) for spec in long):
+        if column in TESTED_COLUMNS and not all(spec.tests_in(int(when)) for spec in long):
             raise FedlogitError(
                 f"{where}: runs are not tested in round {when}; name it in evaluation.rounds"
             )

@@ -12,7 +12,7 @@ import pandas as pd
 from fedlogit.data import DATASETS
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.artefact import REFERENCE, Artefact, RunRef
-from fedlogit.papers.axis_values import comparable, scalar
+from fedlogit.papers.axis_values import comparable, run_place, scalar
 from fedlogit.results.metrics import METRICS, value
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
@@ -30,9 +30,12 @@ __all__ = [
     "seeds",
     "sources",
     "summarise",
+    "summarise_one",
 ]
 
 _METRICS = ("accuracy", "accuracy_std", "balanced_accuracy", "bytes_up", "bytes_down", "seconds")
+
+_CELL = ["dataset", "method"]
 
 
 def collect(
@@ -141,6 +144,23 @@ def summarise(frame: pd.DataFrame, axes: Iterable[str], metric: str) -> pd.DataF
     ).reset_index()
 
 
+def summarise_one(frame: pd.DataFrame, metric: str) -> pd.Series:
+    """Return what `summarise` has of runs that are to be of one data set and method.
+
+    Args:
+        frame: These runs, as from `collect`; at least one.
+        metric: The column to summarise.
+
+    Raises:
+        FedlogitError: as `summarise`, or if they are of several.
+    """
+    cells = summarise(frame, _CELL, metric)
+    if len(cells) > 1:
+        several = " and ".join(", ".join(map(str, cell)) for cell in cells[_CELL].to_numpy())
+        raise FedlogitError(f"runs of {several} would be one number; give those of one")
+    return cells.iloc[0]
+
+
 def refuse_mixed(frame: pd.DataFrame, axes: Sequence[str]) -> None:
     """Refuse runs that would be averaged though more than the seed differs between them.
 
@@ -246,10 +266,7 @@ def distinct_values(values: pd.Series, separator: str = "; ") -> str:
 
 
 def _axes(ref: RunRef, run: Run) -> dict[str, object]:
-    """Return the axes as scalars: lists become JSON, and None, which takes all, becomes "all"."""
-    # A run off the partition axis, such as the reference's, still has a partition.
-    default = {"dataset": run.spec.dataset, "partition": run.spec.partition.name}
-    return default | {key: scalar(v) for key, v in ref.axes.items()} | {"seed": run.spec.seed}
+    return run_place(run.spec, ref.axes) | {"seed": run.spec.seed}
 
 
 def _row(artefact: Artefact, ref: RunRef, run: Run, values: Mapping[str, float]) -> dict[str, Any]:
@@ -268,7 +285,7 @@ def _provenance(artefact: Artefact, ref: RunRef, run: Run) -> dict[str, object]:
         "engine": source.engine,
         "precision": source.precision,
         "code_version": source.whole_version,
-        "hours": (source.wall_seconds + source.clients_wall_seconds) / 3600,
+        "hours": source.seconds_with_clients / 3600,
         "dataset_note": source.dataset_note,
         "cell": ref.cell,
         "digest": ref.digest,

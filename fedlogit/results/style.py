@@ -37,6 +37,7 @@ __all__ = [
     "MARKERS",
     "PALETTE",
     "Look",
+    "category_look",
     "family",
     "grow",
     "header",
@@ -172,6 +173,15 @@ def _choices(method: str) -> Iterator[Look]:
     for choices in ([pair for pair in own_colour if pair not in _LOOKS.values()], free):
         first = code % max(1, len(choices))
         yield from choices[first:] + choices[:first]
+
+
+def category_look(place: int) -> Look:
+    """Return how what is no method is drawn, by its place among others; after the last, the first.
+
+    Args:
+        place: From 0.
+    """
+    return Look(CATEGORIES[place % len(CATEGORIES)], MARKERS[place % len(MARKERS)])
 
 
 def new_figure(

@@ -607,11 +607,15 @@ BEST = "accuracy_at_best_validation"
         ("accuracy@3", {"every": 5, "rounds": [3]}, ""),
         ("accuracy@10", {"every": 7}, ""),  # the last round is tested
         ("bytes_up@3", {"every": 5}, ""),
+        ("seconds_test@3", {"every": 5}, "seconds_test@3: runs are not tested in round 3; name it"),
+        ("accuracy_gain@3", {"every": 5}, ""),  # a method's own column, of every round
     ],
 )
 def test_a_metric_of_a_round_that_no_run_will_have(tmp_path, metric, tested, said):
     data = small()
     data["tables"]["t"]["metric"] = metric
+    if metric.startswith("accuracy_gain"):
+        data["labels"]["accuracy_gain"] = "Gain"
     data["defaults"]["evaluation"] = tested
     if not said:
         specs(tmp_path, data)

@@ -13,6 +13,7 @@ from support.sealed import seal
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import read_json, write_json
 from fedlogit.results.analyses import analyse, analysis_names
+from fedlogit.results.collect import collect
 from fedlogit.results.statistics.best_methods import candidates
 from fedlogit.results.tables import table_and_caption, write_table
 
@@ -232,6 +233,18 @@ def test_costs_count_to_the_first_test_at_nine_tenths_of_the_ceiling(make_run, m
     assert (row["bytes_sent"], row["seconds"]) == (400, 12.5)
     assert found.shown.loc[0, "kB in all"] == "0.4"
     assert found.more["kB to 90 %"].iloc[0, 1] == "0.3 (1 of 2)"
+
+
+def test_bytes_in_all_are_those_of_the_metric_also_of_what_no_round_sent(make_run, make_artefact):
+    run = make_run()
+    result = read_json(run.dir / "result.json")
+    result["bytes"]["up"]["model"] = 40  # in `finish`, of four clients together
+    write_json(run.dir / "result.json", result)
+    seal(run.dir)
+    ceiling = make_run(1.0, method="fully_informed", partition="iid")
+    found = analyse(make_artefact(run, ceiling, analysis="costs", **NO_AXES))
+    assert found.numbers["bytes_sent"].tolist() == [300 + 10]
+    assert collect(make_artefact(run), ["bytes_sent"])["bytes_sent"].tolist() == [300 + 10]
 
 
 def test_costs_are_printed_by_method_and_then_by_heterogeneity(make_run, make_artefact, tmp_path):

@@ -20,6 +20,7 @@ from fedlogit.results.collect import (
     seeds,
     sources,
     summarise,
+    summarise_one,
 )
 from fedlogit.results.provenance import caption, provenance
 
@@ -232,6 +233,14 @@ def test_description_names_scale_seeds_device_divergence_and_stand_ins(make_run,
         assert describe(frame).startswith(
             "scale: paper; 2 seeds; device: CPU test; engine: loop; 1 diverged; MNIST: resized"
         )
+
+
+def test_what_is_to_be_one_number_is_refused_of_two_data_sets(make_run, make_artefact):
+    runs = [make_run(0.4), make_run(0.6, seed=1), make_run(0.9, dataset="digits")]
+    cell = summarise_one(collect(make_artefact(*runs[:2])), "accuracy")
+    assert (cell["mean"], cell["n"]) == (pytest.approx(0.5), 2)
+    with refused("runs of mnist, average and digits, average would be one number; give those of"):
+        summarise_one(collect(make_artefact(*runs)), "accuracy")
 
 
 def test_seeds_are_counted_in_each_cell_of_all_axes(make_run, make_artefact):

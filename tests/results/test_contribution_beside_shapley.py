@@ -47,6 +47,15 @@ def test_rank_correlations_over_seeds_by_hand(make_coalitions, make_artefact):
     assert row["correlation_std"] == pytest.approx((7 / 12) ** 0.5)
 
 
+def test_runs_off_the_partition_axis_have_their_own_partition(make_coalitions, make_artefact):
+    runs = [
+        run.model_copy(update={"axes": {"dataset": "mnist", "method": "fedavg"}})
+        for run in make_coalitions(ALONE, [0.2, 0.5, 0.3])
+    ]
+    numbers = analyse(make_artefact(*runs, **GIVEN)).numbers
+    assert numbers[["partition", "n"]].to_numpy().tolist() == [["k_classes", 1]]
+
+
 def test_equal_contributions_rank_nobody(make_coalitions, make_artefact):
     found = analyse(make_artefact(*make_coalitions(ALONE, [1 / 3] * 3), **GIVEN))
     assert found.numbers["n"].tolist() == [0]

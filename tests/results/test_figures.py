@@ -14,15 +14,16 @@ from support.refusals import refused
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.files import save_npz
 from fedlogit.results.analyses.contribution import ContributionsBesideShapley
+from fedlogit.results.collect import collect
 from fedlogit.results.figures import draw, figure_names, write_figure
-from fedlogit.results.figures._panels import in_per_cent, wrapped_labels
+from fedlogit.results.figures._panels import in_per_cent, reference_line, wrapped_labels
 from fedlogit.results.figures.accuracy_by_heterogeneity import enlarged_partitions
 from fedlogit.results.figures.accuracy_by_round import last_third
 from fedlogit.results.figures.aggregation_weights import mean_weights
 from fedlogit.results.figures.contributions_by_value import correlation
 from fedlogit.results.figures.pseudo_labels import by_iteration
 from fedlogit.results.runs.run import read_run
-from fedlogit.results.style import look, new_figure
+from fedlogit.results.style import MARKERS, look, new_figure
 from fedlogit.results.tables import write_table
 from fedlogit.results.verdicts.published import read_reference
 
@@ -720,6 +721,25 @@ def test_a_panel_without_a_run_says_so(make_celm, make_artefact):
     assert [len(axes.lines) for axes in figure.axes] == [4, 4, 4, 0]
 
 
+def test_contributions_of_a_run_off_the_partition_axis_are_drawn(make_celm, make_artefact):
+    run = make_celm()
+    run = run.model_copy(update={"axes": {"dataset": "mnist", "method": "celm"}})
+    figure = draw(make_artefact(run, kind="figure", plot="contributions_by_round"))
+    assert [len(axes.lines) for axes in figure.axes] == [4]
+
+
+def test_more_partitions_than_markers_are_drawn(make_coalitions, make_artefact):
+    runs = [
+        run.model_copy(update={"axes": run.axes | {"partition": f"dir({place})"}})
+        for place in range(len(MARKERS) + 1)
+        for run in make_coalitions((0.3, 0.1), [0.7, 0.3])
+    ]
+    given = {"kind": "figure", "plot": "contributions_by_value", "options": {"value": "fedavg"}}
+    figure = draw(make_artefact(*runs, **given))
+    markers = [entry.get_marker() for entry in figure.legends[0].legend_handles]
+    assert markers == [*MARKERS, MARKERS[0]]
+
+
 def test_roles_are_named_in_a_division(make_celm, make_artefact):
     """60 samples of the rare class are the first client's; the last of four rides free on 6."""
     figure = draw(make_artefact(make_celm(), kind="figure", plot="partitions"))
@@ -749,6 +769,14 @@ def test_a_figure_whose_runs_all_diverged_is_refused_in_one_line(make_run, make_
     run = make_run(rows=0, status="diverged")
     with refused("test/none: every run diverged, so there is nothing to draw"):
         draw(make_artefact(run, paper="test", id="none", kind="figure", plot=kind))
+
+
+def test_a_line_to_reach_is_of_one_data_set(make_run, make_artefact):
+    given = {"method": "fully_informed", "partition": "iid"}
+    frame = collect(make_artefact(make_run(**given), make_run(dataset="digits", **given)))
+    _, grid = new_figure()
+    with refused("runs of mnist, fully_informed and digits, fully_informed would be one number"):
+        reference_line(grid[0, 0], frame, "accuracy")
 
 
 def test_the_reference_alone_is_a_method_as_any_other(make_run, make_artefact):

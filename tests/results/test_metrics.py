@@ -12,7 +12,7 @@ from fedlogit.errors import DataError
 from fedlogit.files import read_json, save_npz, write_json
 from fedlogit.partition import distances
 from fedlogit.results.metrics import value
-from fedlogit.results.runs.run import read_run
+from fedlogit.results.runs.run import Run, read_run
 from fedlogit.results.tables import write_table
 
 
@@ -122,12 +122,21 @@ def test_rank_correlation_with_shapley_values(run):
     assert value(run, "shapley_correlation") == pytest.approx(0.4)
 
 
-def test_contributions_that_differ_by_rounding_rank_nobody(make_celm):
+@pytest.mark.parametrize(
+    "alike", [[0.25, 0.25, 0.25 + 1e-12, 0.25], [0.2000, 0.2001, 0.1999, 0.2002]]
+)
+def test_contributions_that_are_nearly_equal_rank_nobody(make_celm, alike):
     ref = make_celm()
     text = (ref.dir / "rounds.csv").read_text()
-    alike = text.replace(",0.4,0.3,0.2,0.1,", f",0.25,0.25,{0.25 + 1e-12},0.25,")
-    (ref.dir / "rounds.csv").write_text(alike)
+    last = f",{','.join(map(str, alike))},"
+    (ref.dir / "rounds.csv").write_text(text.replace(",0.4,0.3,0.2,0.1,", last))
     seal(ref.dir)
+    assert math.isnan(value(read(ref), "shapley_correlation"))
+
+
+def test_values_that_are_equal_rank_nobody(make_celm):
+    ref = make_celm()
+    save_npz(ref.dir / "exports/shapley.npz", {"values": np.array([0.1, 0.1, 0.1 + 1e-12, 0.1])})
     assert math.isnan(value(read(ref), "shapley_correlation"))
 
 
@@ -188,15 +197,41 @@ def test_the_best_perplexity_is_the_smallest_of_any_test(make_run):
     assert value(read(ref), "best_perplexity") == 12.5
 
 
-def test_peers_that_are_honest_anyway_are_the_same_with_and_without_byzantine_ones(make_run):
-    # Of five peers one may be Byzantine, the last: the first four count, .1 + .2 + .3 + .6 over 4.
-    for tested in ([0.1, 0.2, 0.3, 0.6, 0.9], [0.1, 0.2, 0.3, 0.6]):
-        ref = make_run(0.5, clients=5)
+@pytest.fixture
+def make_peers(make_run):
+    """Return a function that makes a run of so many peers, of which those tested score so."""
+
+    def make(tested: list[float], peers: int) -> Run:
+        ref = make_run(0.5, clients=peers)
         result = read_json(ref.dir / "result.json")
         result["final"]["per_client"] = tested
         write_json(ref.dir / "result.json", result)
         seal(ref.dir)
-        assert value(read(ref), "honest_anyway_accuracy") == pytest.approx(0.3)
+        return read(ref)
+
+    return make
+
+
+def test_peers_that_are_honest_anyway_are_the_same_with_and_without_byzantine_ones(make_peers):
+    # Of five peers one may be Byzantine, the last: the first four count, .1 + .2 + .3 + .6 over 4.
+    for tested in ([0.1, 0.2, 0.3, 0.6, 0.9], [0.1, 0.2, 0.3, 0.6]):
+        run = make_peers(tested, 5)
+        assert value(run, "honest_anyway_accuracy") == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize(("peers", "byzantine"), [(1, 0), (2, 0), (3, 0), (10, 0), (10, 4)])
+def test_peers_that_are_honest_anyway_have_their_own_mean(make_peers, peers, byzantine):
+    run = make_peers([0.8] * (peers - byzantine), peers)
+    assert value(run, "honest_anyway_accuracy") == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize(("peers", "byzantine"), [(2, 1), (10, 5), (10, 7)])
+def test_more_byzantine_peers_than_votes_tolerate_leave_no_accuracy_of_the_honest_anyway(
+    make_peers, peers, byzantine
+):
+    run = make_peers([0.8] * (peers - byzantine), peers)
+    with pytest.raises(DataError, match=rf"which {peers - byzantine} were tested; votes tolerate"):
+        value(run, "honest_anyway_accuracy")
 
 
 def test_a_run_without_a_tail_says_so(make_run):

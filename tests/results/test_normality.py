@@ -74,6 +74,15 @@ def test_shares_and_means_over_groups(make_run, make_artefact):
         assert true[name] == pytest.approx(expected)
 
 
+def test_a_run_off_the_partition_axis_has_its_own_partition(make_run, make_artefact):
+    gaussian = np.random.default_rng(0).standard_normal((40, 2))
+    run = make_run(clients=1, classes=2, axes={"dataset": "mnist", "method": "average"})
+    held_out(run, gaussian, [0] * 40, [0] * 40, [[1, 1]])
+    numbers = analyse(make_artefact(run, analysis="normality", rows=None, columns=None)).numbers
+    assert numbers["partition"].unique().tolist() == ["k_classes"]
+    assert numbers["groups"].tolist() == [1, 1]
+
+
 def test_groups_of_two_data_sets_are_not_mixed(make_run, make_artefact):
     runs = [make_run(), make_run(dataset="digits")]
     with pytest.raises(FedlogitError, match=r"dataset = \['digits', 'mnist'\]: give one"):

@@ -8,9 +8,11 @@ import pandas as pd
 import pytest
 from support.outcomes import rows
 from support.refusals import refused
+from support.sealed import seal
 
 from fedlogit.cli import main
 from fedlogit.errors import FedlogitError
+from fedlogit.files import read_json, write_json
 from fedlogit.results.runs_in_folders import beside_each_other, every_round, find_runs, run_table
 
 
@@ -79,6 +81,18 @@ def test_a_line_is_the_mean_over_seeds(make_run, tmp_path):
     assert "(1 diverged)" in line
     assert "50.00 ± 14.14" in line
     assert " 300 " in line
+
+
+def test_seconds_of_a_run_in_stages_have_its_clients_as_those_of_a_run_in_one_piece(
+    make_run, tmp_path
+):
+    make_run(method="average")
+    result = read_json((staged := make_run(method="uwa").dir) / "result.json")
+    result["provenance"] |= {"wall_seconds": 5.0, "clients_wall_seconds": 7.5}
+    write_json(staged / "result.json", result)
+    seal(staged)
+    *_, whole, in_stages = run_table(beside_each_other(find_runs([tmp_path]).runs)).splitlines()
+    assert whole.split()[-1] == in_stages.split()[-1] == "12.5"
 
 
 def test_the_same_run_in_two_folders_counts_once(make_run, tmp_path):

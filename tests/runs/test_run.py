@@ -28,6 +28,7 @@ from fedlogit.federation import Federation
 from fedlogit.files import load_npz, read_json, write_json
 from fedlogit.methods import LogitFederation
 from fedlogit.methods.average import Average
+from fedlogit.papers.metric_names import TESTED_COLUMNS
 from fedlogit.runs import outputs
 from fedlogit.runs.checkpoint import load_checkpoint, save_checkpoint
 from fedlogit.runs.provenance import _versions
@@ -179,6 +180,13 @@ def test_the_global_generator_is_left_alone(train):
 def test_evaluation_rounds(train):
     table = rows(train(rounds=5, evaluation={"every": 4, "rounds": [1]}))
     assert [bool(row["accuracy"]) for row in table] == [True, False, False, True, True]
+
+
+def test_what_a_tested_round_adds_is_what_papers_may_ask_of_no_other(train):
+    both = {"every": 2, "validation": 100, "with_test": True}
+    spec = {"train_size": 600, "participation": 0.5, "evaluation": both}
+    untested, tested = rows(train(**spec, rounds=2))
+    assert {name for name, text in tested.items() if text and not untested[name]} == TESTED_COLUMNS
 
 
 @pytest.mark.parametrize(

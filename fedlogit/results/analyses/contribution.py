@@ -8,21 +8,19 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-import scipy
 
 from fedlogit.coalitions import coalitions, shapley_values
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
+from fedlogit.papers.axis_values import run_place
 from fedlogit.papers.options import Contribution
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.formatting import spread
+from fedlogit.results.metrics.shapley import ALIKE, rank_correlation
 from fedlogit.results.runs.gathered import gather_one_dataset
 from fedlogit.results.runs.run import Run
 
 __all__ = ["ContributionsBesideShapley", "analyse", "contributions_beside_shapley", "correlations"]
-
-_ROUNDING = 1e-9  # values that differ by less do not rank clients
-_ALIKE = 0.01  # nor do contributions, by less than this part of what each had if all had as much
 
 _MOST_CLIENTS = 16  # 65,536 coalitions
 
@@ -47,11 +45,7 @@ class ContributionsBesideShapley:
 
     def correlation(self) -> float:
         """Return Spearman's rank correlation; NaN if all clients contribute (nearly) alike."""
-        equal = float(np.abs(self.contributions).mean())
-        alike = np.ptp(self.contributions) < max(_ALIKE * equal, _ROUNDING)
-        if alike or np.ptp(self.values) < _ROUNDING:
-            return math.nan
-        return float(scipy.stats.spearmanr(self.contributions, self.values).statistic)
+        return rank_correlation(self.contributions, self.values)
 
     def agrees_on_best(self) -> bool:
         """Return whether the client with the largest value has the largest contribution."""
@@ -88,7 +82,7 @@ def analyse(artefact: Artefact) -> Analysis:
         f"A coalition is worth the test accuracy of {artefact.label(options.value)} trained by its"
         " clients alone, and nobody is worth chance",
         "Mean ± standard deviation over seeds in which contributions differ by"
-        f" {_ALIKE:.0%} of an equal share or more; –: they never do",
+        f" {ALIKE:.0%} of an equal share or more; –: they never do",
     )
     return Analysis(numbers, shown, sentences, heads=2, right=tuple(shown.columns[2:]))
 
@@ -102,10 +96,8 @@ def contributions_beside_shapley(
         DataError: if a coalition has no run, or a run no contributions.
         FedlogitError: if there are several data sets, whose coalitions would be mixed.
     """
-    runs = [
-        (str(ref.axes["partition"]), str(ref.axes["method"]), run)
-        for ref, run in gather_one_dataset(artefact)
-    ]
+    placed = [(run_place(run.spec, ref.axes), run) for ref, run in gather_one_dataset(artefact)]
+    runs = [(str(place["partition"]), str(place["method"]), run) for place, run in placed]
     worth: dict[tuple[str, int], dict[frozenset[int], float]] = {}
     for partition, method, run in runs:
         if method == options.value:

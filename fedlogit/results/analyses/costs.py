@@ -12,6 +12,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import REFERENCE, Artefact
+from fedlogit.papers.axis_values import run_place
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.collect import refuse_mixed
 from fedlogit.results.formatting import number
@@ -97,20 +98,18 @@ def _costs_of_run(
             f"{artefact.name}: nothing to reach for {place[0]} at seed {place[1]}; add"
             f" {REFERENCE} to its grid"
         )
-    row = {"partition": run.spec.partition.name, "method": run.spec.method.name} | axes
-    row |= {"dataset": place[0], "seed": place[1], "diverged": run.diverged}
+    row = run_place(run.spec, axes) | {"seed": run.spec.seed, "diverged": run.diverged}
     if run.diverged:
         return row | dict.fromkeys(_MEASURED, math.nan)
-    source = run.result.provenance
     at = _first_round(run.rounds["accuracy"], _SHARE * ceilings[place])
-    sent = run.rounds["bytes_up"].cumsum() / run.spec.clients
+    sent = run.rounds["bytes_up"].cumsum() / run.spec.clients  # by the end of each round
     return row | {
         "rounds_to": math.nan if at is None else at,
         "bytes_to": math.nan if at is None else float(sent.iloc[at - 1]),
-        "bytes_sent": float(sent.iloc[-1]),
+        "bytes_sent": value(run, "bytes_sent"),
         "accuracy_min": _value_if_measured(run, "accuracy_min"),
         "ece": _value_if_measured(run, "ece"),
-        "seconds": (seconds := source.wall_seconds + source.clients_wall_seconds),
+        "seconds": (seconds := value(run, "seconds")),
         "aggregation_share": _aggregation_seconds(run) / seconds,
     }
 

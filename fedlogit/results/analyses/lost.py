@@ -11,7 +11,7 @@ import pandas as pd
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers.artefact import Artefact
-from fedlogit.papers.axis_values import scalar
+from fedlogit.papers.axis_values import run_place
 from fedlogit.papers.options import Lost
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.collect import refuse_mixed
@@ -93,7 +93,7 @@ def losses(artefact: Artefact, options: Lost) -> pd.DataFrame:
 def _placed_runs(artefact: Artefact, options: Lost) -> Iterator[dict[str, Any]]:
     """Yield each run with its place in the table and its seed."""
     for ref, run in gather(artefact):
-        axes = {"dataset": run.spec.dataset, "partition": run.spec.partition.name} | ref.axes
+        axes = run_place(run.spec, ref.axes)
         yield _place(artefact, options, axes) | {"seed": run.spec.seed, "run": run}
 
 
@@ -113,7 +113,7 @@ def _place(artefact: Artefact, options: Lost, axes: dict[str, Any]) -> dict[str,
         raise FedlogitError(
             f"{artefact.name}: option condition = {options.condition!r} is no axis of its runs"
         )
-    condition = artefact.label(scalar(axes[options.condition]), options.condition)
+    condition = artefact.label(axes[options.condition], options.condition)
     return {key: axes[key] for key in _KEYS} | {"condition": condition}
 
 

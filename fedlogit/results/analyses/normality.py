@@ -11,6 +11,7 @@ from scipy.special import gammaln
 
 from fedlogit.errors import DataError
 from fedlogit.papers.artefact import Artefact
+from fedlogit.papers.axis_values import run_place
 from fedlogit.results.analyses.analysis import Analysis, sorted_as
 from fedlogit.results.collect import collect, refuse_mixed
 from fedlogit.results.runs.gathered import gather_one_dataset
@@ -42,11 +43,11 @@ def analyse(artefact: Artefact) -> Analysis:
     number), `correlation` (mean size of the correlation with the other logits of the sample, which
     a diagonal mixture leaves out) and `independent` (that size's mean for independent Gaussians).
     """
-    runs = gather_one_dataset(artefact)
+    runs = [(run_place(run.spec, ref.axes), run) for ref, run in gather_one_dataset(artefact)]
     refuse_mixed(collect(artefact), ("partition", "method"))
     rows = [
-        {"partition": ref.axes.get("partition"), "method": ref.axes.get("method"), **group}
-        for ref, run in runs
+        {"partition": place["partition"], "method": place["method"], **group}
+        for place, run in runs
         for group in _test_rows(run)
     ]
     if not rows:

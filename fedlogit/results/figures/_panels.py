@@ -19,7 +19,7 @@ from seaborn.utils import relative_luminance
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.papers.metric_names import is_share
-from fedlogit.results.collect import describe_briefly, seeds, summarise
+from fedlogit.results.collect import describe_briefly, seeds, summarise_one
 from fedlogit.results.figures._legend import Stroke
 from fedlogit.results.runs.gathered import gather
 from fedlogit.results.runs.run import Run
@@ -203,7 +203,7 @@ def reference_line(
     runs = runs[runs["method"] == REFERENCE]
     if runs.empty or not runs[metric].notna().any():
         return False
-    cell = summarise(runs, ["dataset", "method"], metric).iloc[0]
+    cell = summarise_one(runs, metric)
     mean, std = float(cell["mean"]), float(cell["std"])
     axes.axhline(mean, color=INK, linestyle="--", linewidth=1.2, zorder=1)
     if std == std:  # NaN for a single seed

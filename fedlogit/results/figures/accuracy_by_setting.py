@@ -40,7 +40,7 @@ from fedlogit.results.figures._panels import (
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
-from fedlogit.results.style import CATEGORIES, MARKERS, Look, family, look, new_figure
+from fedlogit.results.style import MARKERS, Look, category_look, family, look, new_figure
 from fedlogit.results.verdicts.counterparts import matching_runs, values_here
 from fedlogit.results.verdicts.number_rows import published_numbers
 from fedlogit.spec import RunSpec
@@ -167,10 +167,7 @@ def _looks(runs: pd.DataFrame, lines: Sequence[str], options: BySetting) -> dict
     chosen: dict[str, Look] = {}
     for place, line in enumerate(lines):
         names = runs.loc[runs["line"] == line, "method"].map(family).unique()
-        if of_methods and len(names) == 1:
-            own = look(names[0])
-        else:
-            own = Look(CATEGORIES[place % len(CATEGORIES)], MARKERS[place % len(MARKERS)])
+        own = look(names[0]) if of_methods and len(names) == 1 else category_look(place)
         taken = [known.marker for known in chosen.values() if known.colour == own.colour]
         free = [m for m in (own.marker, *MARKERS) if m not in taken]
         chosen[line] = own._replace(marker=free[0] if free else own.marker)

@@ -10,6 +10,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from fedlogit.papers.artefact import Artefact
+from fedlogit.papers.axis_values import run_place
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._legend import legend
 from fedlogit.results.figures._panels import panel_name, runs_of, seeds_if_fewer, title
@@ -31,10 +32,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     numbers = collect(artefact)
     cells: dict[str, dict[str, list[Run]]] = {}
     for ref, run in runs_of(artefact):
-        here = numbers[(numbers[_PANEL] == [ref.axes[axis] for axis in _PANEL]).all(axis=1)]
+        place = run_place(run.spec, ref.axes)
+        here = numbers[(numbers[_PANEL] == [place[axis] for axis in _PANEL]).all(axis=1)]
         name = panel_name(artefact, ref) + seeds_if_fewer(here, numbers)
         of_panel = cells.setdefault(name, {})
-        of_panel.setdefault(str(ref.axes["method"]), []).append(run)
+        of_panel.setdefault(str(place["method"]), []).append(run)
     methods = list(dict.fromkeys(method for row in cells.values() for method in row))
     figure, grid = new_figure(len(cells), len(methods), panel=(2.6, 2.1), share_y="row")
     for axes_row, (name, of_panel) in zip(grid, cells.items(), strict=True):

@@ -18,7 +18,7 @@ from fedlogit.results.analyses.contribution import (
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._legend import legend
 from fedlogit.results.figures._panels import name_axes, title
-from fedlogit.results.style import CATEGORIES, GREY, MARKERS, in_order, wrapped_panels
+from fedlogit.results.style import GREY, category_look, in_order, wrapped_panels
 
 __all__ = ["correlation", "draw"]
 
@@ -53,11 +53,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 def _panel(axes: Axes, found: list[ContributionsBesideShapley], partitions: list[str]) -> None:
     for place, partition in enumerate(partitions):
         own = [one for one in found if one.partition == partition]
+        look = category_look(place)
         if own:
             axes.plot(
                 100 * np.concatenate([one.values for one in own]),
                 np.concatenate([_shares(one.contributions) for one in own]),
-                MARKERS[place], color=_colour(place), ms=5, alpha=0.8,
+                look.marker, color=look.colour, ms=5, alpha=0.8,
             )  # fmt: skip
     axes.axhline(1 / len(found[0].values), color=GREY, lw=0.8, ls=":")
     low, high = axes.get_ylim()
@@ -65,15 +66,10 @@ def _panel(axes: Axes, found: list[ContributionsBesideShapley], partitions: list
     axes.set_ylim(low - more, high + more)
 
 
-def _colour(place: int) -> str:
-    return CATEGORIES[place % len(CATEGORIES)]
-
-
 def _handle(place: int, name: str) -> Line2D:
     """Return the legend entry of a partition."""
-    return Line2D(
-        [], [], color=_colour(place), marker=MARKERS[place], ls="none", alpha=0.8, label=name
-    )
+    colour, marker = category_look(place)
+    return Line2D([], [], color=colour, marker=marker, ls="none", alpha=0.8, label=name)
 
 
 def _shares(contributions: np.ndarray) -> np.ndarray:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pandas as pd
-import scipy  # whose `stats`, a second of imports, comes when it is used
 
 from fedlogit.errors import DataError
 from fedlogit.results.metrics.detection import auroc, false_positive_rate
 from fedlogit.results.metrics.metric import Metric
+from fedlogit.results.metrics.shapley import rank_correlation
 from fedlogit.results.runs.run import Run
 
 __all__ = ["METRICS", "final_evidence", "free_riders"]
@@ -128,12 +128,9 @@ def _contrast(present: bool) -> Callable[[Run], float]:
 
 
 def _shapley_correlation(run: Run) -> float:
-    """Spearman's correlation of the last contributions with Shapley values; NaN if all equal."""
+    """Rank correlation of the last contributions with Shapley values; NaN if all are alike."""
     values = run.export("shapley", "values")["values"]
-    last = run.contributions()[-1]
-    if np.ptp(last) < 1e-9:
-        return float("nan")
-    return float(scipy.stats.spearmanr(last, values).statistic)
+    return rank_correlation(run.contributions()[-1], values)
 
 
 def _seconds_probe(run: Run) -> float:

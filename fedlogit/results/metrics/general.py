@@ -20,6 +20,11 @@ def bytes_of(run: Run, direction: str) -> float:
     return sum(sent.values()) / (run.spec.clients * len(run.rounds))
 
 
+def _bytes_sent(run: Run) -> float:
+    """Bytes of a client in the whole run, also what it sends before the rounds or after them."""
+    return sum(run.result.bytes.up.values()) / run.spec.clients
+
+
 def _final(name: str) -> Callable[[Run], float]:
     """After the last round; NaN where nothing was tested."""
 
@@ -75,14 +80,13 @@ METRICS = (
     Metric(
         "bytes_down", "bytes received per client per round", lambda r: bytes_of(r, "down"), "bytes"
     ),
+    Metric("bytes_sent", "bytes that a client sends in the whole run", _bytes_sent, "bytes"),
     Metric(
-        "bytes_sent",
-        "bytes that a client sends in the whole run",
-        lambda r: bytes_of(r, "up") * len(r.rounds),
-        "bytes",
-    ),
-    Metric(
-        "seconds", "seconds of training", lambda run: run.result.provenance.wall_seconds, "s", 1
+        "seconds",
+        "seconds of training",
+        lambda run: run.result.provenance.seconds_with_clients,
+        "s",
+        1,
     ),
     Metric("weight_max", "mean over public samples of the largest weight", unit="share"),
     Metric("weight_on_holders", "weight on clients that hold a sample's class", unit="share"),

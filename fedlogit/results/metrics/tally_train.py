@@ -52,12 +52,22 @@ def _honest_anyway(run: Run) -> float:
     """Accuracy of the peers that are honest with as many Byzantine ones as votes tolerate.
 
     Fewer than ⌊N/2⌋ may be Byzantine (TallyTrain App. J), and those are the last ones; so these are
-    the first N - ⌊N/2⌋ + 1, whether others are Byzantine or not: runs compare by the same peers.
+    the first N - ⌊N/2⌋ + 1, whether others are Byzantine or not: runs compare by the same peers. Of
+    one peer none may be, and it is the one.
+
+    Raises:
+        DataError: if one of them was not tested, as where more peers are Byzantine.
     """
-    final, peers = run.result.final, run.spec.clients
-    if not final.per_client:
+    tested, peers = run.result.final.per_client, run.spec.clients
+    if not tested:
         return math.nan
-    return math.fsum(final.per_client[: peers - peers // 2 + 1]) / (peers - peers // 2 + 1)
+    wanted = min(peers, peers - peers // 2 + 1)
+    if len(tested) < wanted:
+        raise DataError(
+            f"{run.folder}: honest_anyway_accuracy is of the first {wanted} of {peers} peers, of"
+            f" which {len(tested)} were tested; votes tolerate {peers - wanted} Byzantine peers"
+        )
+    return math.fsum(tested[:wanted]) / wanted
 
 
 def _best_perplexity(run: Run) -> float:

@@ -51,7 +51,7 @@ class Provenance(Recorded):
     engine: Text
     precision: Text
     dataset_note: Text = ""
-    wall_seconds: Seconds
+    wall_seconds: Seconds  # of the run's own process; see `seconds_with_clients`
     clients_wall_seconds: Seconds = 0.0  # of clients that a run in stages shares with others
     clients_started: Text = ""  # when these began
     finished: Text = ""
@@ -63,6 +63,11 @@ class Provenance(Recorded):
     split_digest: Text
     tokenizer_digest: Text = ""  # of a run on text
     probes_digest: Text = ""  # of a run with images of another data set
+
+    @property
+    def seconds_with_clients(self) -> float:
+        """How long the whole run took, with its clients' training where several runs share it."""
+        return self.wall_seconds + self.clients_wall_seconds
 
     @property
     def whole_version(self) -> str:

@@ -10,7 +10,7 @@ import pandas as pd
 from fedlogit.errors import DataError
 from fedlogit.papers.metric_names import is_counted
 from fedlogit.papers.schema import JUDGED_SCALE
-from fedlogit.results.collect import distinct_values, summarise
+from fedlogit.results.collect import distinct_values, summarise_one
 from fedlogit.results.formatting import read_csv
 from fedlogit.results.statistics.means import Sample, interval
 from fedlogit.results.verdicts.counterparts import Counterpart, Matched
@@ -89,7 +89,7 @@ def _row(published: PublishedNumber, ours: Counterpart | None) -> ComparedNumber
 def _our_number(published: PublishedNumber, ours: Counterpart) -> OurNumber:
     """Return what our runs gave for a published number, and the verdict or why there is none."""
     runs, metric = ours.runs, published["metric"]
-    cell = summarise(runs, ["dataset", "method"], metric).iloc[0]
+    cell = summarise_one(runs, metric)
     n, diverged = int(cell["n"]), int(cell["diverged"])
     mine = Sample(cell["mean"], cell["std"], n)
     theirs = Sample(published["mean"], published["std"], published["n"])
