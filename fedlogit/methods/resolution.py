@@ -101,7 +101,7 @@ def _check_text(spec: RunSpec, method: Method) -> None:
 
 
 def _check_exports(spec: RunSpec, method: Method) -> None:
-    """Refuse an export that the method does not have, or that would take for ever."""
+    """Refuse an export that the method lacks, that takes for ever, or that needs a public set."""
     there = {*EXPORTS_OF_RUNS, *_exports_of(spec, method)}
     if lacking := sorted(set(spec.export) - there):
         known = lacking[0] in EXPORTS_OF_METHODS
@@ -115,6 +115,8 @@ def _check_exports(spec: RunSpec, method: Method) -> None:
             f" a global model and at most {_MOST_CLIENTS} clients, not {spec.method.name} with"
             f" {spec.clients}"
         )
+    if {"logits", "aggregation"} & set(spec.export) and spec.public is None:
+        raise FedlogitError("export of public logits needs a public set; give public: {size: n}")
 
 
 def _exports_of(spec: RunSpec, method: Method) -> Collection[str]:
@@ -148,12 +150,6 @@ def _check_clients(spec: RunSpec, method: Method) -> None:
         )
 
 
-def _check_public_logits(spec: RunSpec, method: Method) -> None:
-    """Refuse to export logits on a public set that there is not."""
-    if {"logits", "aggregation"} & set(spec.export) and spec.public is None:
-        raise FedlogitError("export of public logits needs a public set; give public: {size: n}")
-
-
 def _check_augmentation(spec: RunSpec, method: Method) -> None:
     """Refuse to crop and flip what is no image, at clients or at a server that is trained."""
     server = spec.server.augment if method.server_model and spec.server else "none"
@@ -178,7 +174,6 @@ _CHECKS = (  # of several things that are wrong, the first is told
     _check_text,
     _check_exports,
     _check_clients,
-    _check_public_logits,
     _check_augmentation,
     _check_temperature,
 )
