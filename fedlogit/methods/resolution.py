@@ -8,7 +8,7 @@ from fedlogit import data, models, partition
 from fedlogit.adversaries import Adversaries
 from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError, Unsupported
-from fedlogit.methods.base import Method, get
+from fedlogit.methods.base import Method, get, number_of_adversaries
 from fedlogit.participation import Participation
 from fedlogit.quantization import Quantization
 from fedlogit.spec import EXPORTS_OF_METHODS, EXPORTS_OF_RUNS, RunSpec, Server
@@ -253,8 +253,7 @@ def _check_absences(participation: Participation, spec: RunSpec, method: Method)
 
 def _check_honest(participation: Participation, spec: RunSpec, method: Method) -> None:
     """Refuse a round in which only adversaries are there."""
-    of_spec = spec.adversaries.number(spec.clients) if spec.adversaries else 0
-    adversaries = of_spec or method.adversarial_clients
+    adversaries = number_of_adversaries(spec, method)
     honest = spec.clients - adversaries
     for round_ in range(1, spec.rounds + 1) if adversaries else ():
         if min(participation.present(round_, spec.clients, spec.seed)) >= honest:
