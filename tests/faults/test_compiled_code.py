@@ -231,9 +231,9 @@ def test_a_library_is_of_one_kind_of_cpu(monkeypatch):
         "flags\t: sse2 avx avx2\n" * 2,
     ]
     found = []
-    monkeypatch.setattr(compiler.Path, "exists", lambda path: True)
+    monkeypatch.setattr(Path, "exists", lambda path: True)
     for said in kinds:
-        monkeypatch.setattr(compiler.Path, "read_text", lambda path, said=said: said)
+        monkeypatch.setattr(Path, "read_text", lambda path, said=said: said)
         found.append(compiler._cpu())
     assert len(set(found)) == len(kinds)
     assert found[3] == "flags\t: sse2 avx"

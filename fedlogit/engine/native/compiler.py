@@ -23,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedlogit.engine.cpu import cpu_lines
 from fedlogit.errors import FedlogitError, writing
 from fedlogit.files import file_digest
 from fedlogit.user_folders import cache_folder, is_own_file, private_folder
@@ -157,9 +158,5 @@ def _call(command: Sequence[str]) -> str:
 
 def _cpu() -> str:
     """Return what `-march=native` depends on, since a cache may be shared between machines."""
-    path = Path("/proc/cpuinfo")
-    if not path.exists():
-        return platform.machine()
-    lines = path.read_text().splitlines()
-    own = dict.fromkeys(line for line in lines if line.startswith(_CPU))  # each core has them
+    own = dict.fromkeys(line for line in cpu_lines() if line.startswith(_CPU))  # of each core
     return "\n".join(own) or platform.machine()
