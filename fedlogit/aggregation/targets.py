@@ -19,7 +19,7 @@ class Targets:
     """Soft targets with a weight per sample.
 
     Attributes:
-        distributions: (points, classes), float32; each row sums to 1.
+        distributions: (points, classes), or (points, T, classes), float32; each row sums to 1.
         weights: How much each sample counts in the mean loss, (points,), float32; 1 is usual, and
             0 is a sample that nobody has anything to say about.
     """
@@ -28,11 +28,12 @@ class Targets:
     weights: torch.Tensor
 
     def weighted(self) -> torch.Tensor:
-        """Return weight times distribution, (points, classes).
+        """Return weight times distribution, in the shape of the distributions.
 
         The cross-entropy with it has the gradient of weight times KL(distribution ‖ student).
         """
-        return self.distributions * self.weights[:, None]
+        others = self.distributions.dim() - 1
+        return self.distributions * self.weights.view(-1, *[1] * others)
 
 
 def one_hot_targets(labels: torch.Tensor, classes: int) -> Targets:
@@ -104,7 +105,7 @@ def as_targets(found: Targets | torch.Tensor, logits: torch.Tensor, who: str) ->
 
     Args:
         found: `Targets`, or distributions alone, which then all count 1.
-        logits: What it was given, (clients, points, classes).
+        logits: What it was given, (clients, points, classes), or (clients, points, T, classes).
         who: The aggregator's name, for the message.
 
     Raises:
@@ -135,13 +136,15 @@ def as_targets(found: Targets | torch.Tensor, logits: torch.Tensor, who: str) ->
             f"aggregator {who} returned shape {tuple(rows.shape)} with {tuple(weights.shape)}"
             f" weights; the logits ask for {wanted}"
         )
-    bad = ~torch.isfinite(rows).all(1) | (rows < 0).any(1)
-    bad |= ~((rows.sum(1) - 1).abs() <= _TOLERANCE) | ~torch.isfinite(weights) | (weights < 0)
+    sums = rows.sum(-1, keepdim=True).flatten(1)  # of each of a sample's positions
+    bad = ~torch.isfinite(rows).flatten(1).all(1) | (rows < 0).flatten(1).any(1)
+    bad |= ~((sums - 1).abs() <= _TOLERANCE).all(1) | ~torch.isfinite(weights) | (weights < 0)
     if bad.any():
         first = int(bad.nonzero()[0])
+        farthest = sums[first][(sums[first] - 1).abs().argmax()]
         raise FedlogitError(
             f"aggregator {who} returned no distribution for public sample {first}:"
-            f" smallest {float(rows[first].min()):.4g}, sum {float(rows[first].sum()):.4g},"
+            f" smallest {float(rows[first].min()):.4g}, sum {float(farthest):.4g},"
             f" weight {float(weights[first]):.4g}"
         )
     return Targets(rows, weights)

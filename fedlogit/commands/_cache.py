@@ -239,12 +239,24 @@ def dvc(*args: str) -> str:
     """
     command = [sys.executable, "-m", "dvc", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode and (broken := _BROKEN_LOCKS.search(done.stderr)):
+    if done.returncode and (broken := _broken_locks(done.stderr)):
         # DVC wrote its list of locks when the disk was full; it would refuse it for ever.
-        Path(broken[1]).unlink(missing_ok=True)
+        broken.unlink(missing_ok=True)
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         errors = [line for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
         message = errors[0].removeprefix("ERROR: ") if errors else done.stderr or done.stdout
         raise FedlogitError(f"dvc {args[0]} failed: {message.strip()}")
     return done.stdout
+
+
+def _broken_locks(said: str) -> Path | None:
+    """Return the list of locks that DVC could not read, if it is that of this repository.
+
+    Args:
+        said: DVC's messages; a path in them is only what they say.
+    """
+    here = Path.cwd()
+    roots = (folder for folder in (here, *here.parents) if (folder / ".dvc").is_dir())
+    own, found = next(roots, here) / ".dvc" / "tmp" / "rwlock", _BROKEN_LOCKS.search(said)
+    return own if found and Path(found[1]).resolve() == own.resolve() else None

@@ -9,6 +9,7 @@ import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
+from contextlib import suppress
 from http.client import HTTPException
 from pathlib import Path
 from typing import IO
@@ -74,7 +75,8 @@ def client(command: Sequence[str], folder: Path, output: IO[bytes] | None = None
         try:
             _, errors = process.communicate(timeout=_CLIENT)
         except BaseException as error:  # Ctrl-C too: the client's children must not outlive it
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):  # they have ended: that may not replace Ctrl-C
+                os.killpg(process.pid, signal.SIGKILL)
             if isinstance(error, subprocess.TimeoutExpired):
                 raise DataError(f"{command[0]} took more than {_CLIENT} s") from None
             raise

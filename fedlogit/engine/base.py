@@ -87,6 +87,11 @@ class Engine(ABC):
         return None
 
     @classmethod
+    def facts(cls) -> dict[str, str]:
+        """Return what decides its bits here besides this library, PyTorch and NumPy."""
+        return {}
+
+    @classmethod
     def is_fastest(cls, workload: Workload) -> bool:
         """Return whether ``auto`` prefers it to `loop` for a workload that it supports."""
         return False

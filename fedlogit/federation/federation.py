@@ -302,8 +302,8 @@ class Federation:
 
         Args:
             targets: What it shall predict on the public samples, a row a sample in the order of
-                `public`; those with weight 0 are left out. Distributions alone, (points, classes),
-                all weigh 1.
+                `public`; those with weight 0 are left out. Distributions alone, (points, classes)
+                or (points, T, classes), all weigh 1.
             part: Which time it is in this round, from 1, if it learns several times.
 
         Raises:

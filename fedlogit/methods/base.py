@@ -13,7 +13,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.spec import RunSpec
 
-__all__ = ["NAMES_IN_PAPERS", "Method", "get"]
+__all__ = ["NAMES_IN_PAPERS", "Method", "get", "number_of_adversaries"]
 
 NAMES_IN_PAPERS = {
     "fedmd": "tally_train(signal='probabilities')",
@@ -153,6 +153,16 @@ class Method(Component, ABC):
 
     def finish(self, fed: Federation) -> None:
         """Do what comes after the last round."""
+
+
+def number_of_adversaries(spec: RunSpec, method: Method) -> int:
+    """Return how many of the last clients harm the others: the spec's, or the method's own.
+
+    Raises:
+        FedlogitError: as `Adversaries.number`.
+    """
+    of_spec = spec.adversaries.number(spec.clients) if spec.adversaries else 0
+    return of_spec or method.adversarial_clients
 
 
 def get(call: ComponentRef | str) -> Method:

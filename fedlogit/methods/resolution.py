@@ -8,7 +8,7 @@ from fedlogit import data, models, partition
 from fedlogit.adversaries import Adversaries
 from fedlogit.component import ComponentRef
 from fedlogit.errors import FedlogitError, Unsupported
-from fedlogit.methods.base import Method, get
+from fedlogit.methods.base import Method, get, number_of_adversaries
 from fedlogit.participation import Participation
 from fedlogit.quantization import Quantization
 from fedlogit.spec import EXPORTS_OF_METHODS, EXPORTS_OF_RUNS, RunSpec, Server
@@ -101,7 +101,7 @@ def _check_text(spec: RunSpec, method: Method) -> None:
 
 
 def _check_exports(spec: RunSpec, method: Method) -> None:
-    """Refuse an export that the method does not have, or that would take for ever."""
+    """Refuse an export that the method lacks, that takes for ever, or that needs a public set."""
     there = {*EXPORTS_OF_RUNS, *_exports_of(spec, method)}
     if lacking := sorted(set(spec.export) - there):
         known = lacking[0] in EXPORTS_OF_METHODS
@@ -115,6 +115,8 @@ def _check_exports(spec: RunSpec, method: Method) -> None:
             f" a global model and at most {_MOST_CLIENTS} clients, not {spec.method.name} with"
             f" {spec.clients}"
         )
+    if {"logits", "aggregation"} & set(spec.export) and spec.public is None:
+        raise FedlogitError("export of public logits needs a public set; give public: {size: n}")
 
 
 def _exports_of(spec: RunSpec, method: Method) -> Collection[str]:
@@ -148,12 +150,6 @@ def _check_clients(spec: RunSpec, method: Method) -> None:
         )
 
 
-def _check_public_logits(spec: RunSpec, method: Method) -> None:
-    """Refuse to export logits on a public set that there is not."""
-    if {"logits", "aggregation"} & set(spec.export) and spec.public is None:
-        raise FedlogitError("export of public logits needs a public set; give public: {size: n}")
-
-
 def _check_augmentation(spec: RunSpec, method: Method) -> None:
     """Refuse to crop and flip what is no image, at clients or at a server that is trained."""
     server = spec.server.augment if method.server_model and spec.server else "none"
@@ -178,7 +174,6 @@ _CHECKS = (  # of several things that are wrong, the first is told
     _check_text,
     _check_exports,
     _check_clients,
-    _check_public_logits,
     _check_augmentation,
     _check_temperature,
 )
@@ -258,8 +253,7 @@ def _check_absences(participation: Participation, spec: RunSpec, method: Method)
 
 def _check_honest(participation: Participation, spec: RunSpec, method: Method) -> None:
     """Refuse a round in which only adversaries are there."""
-    of_spec = spec.adversaries.number(spec.clients) if spec.adversaries else 0
-    adversaries = of_spec or method.adversarial_clients
+    adversaries = number_of_adversaries(spec, method)
     honest = spec.clients - adversaries
     for round_ in range(1, spec.rounds + 1) if adversaries else ():
         if min(participation.present(round_, spec.clients, spec.seed)) >= honest:

@@ -12,7 +12,7 @@ from fedlogit.aggregation.robust import Rule, effective_rule
 from fedlogit.aggregation.votes import bits_per_vote
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.topology import Topology, check_degree
-from fedlogit.methods.base import Method
+from fedlogit.methods.base import Method, number_of_adversaries
 from fedlogit.methods.probe_checks import check_probing
 from fedlogit.spec import RunSpec
 
@@ -135,8 +135,7 @@ def _check_theory(settings: TallySettings, spec: RunSpec) -> None:
             f"export = 'theory' needs one class a sample; dataset {spec.dataset} is a text,"
             " with a target at each position"
         )
-    others = spec.adversaries.number(spec.clients) if spec.adversaries else 0
-    if settings.adversaries or others:
+    if number_of_adversaries(spec, settings):
         raise FedlogitError("export = 'theory' is of honest peers; give no adversaries")
 
 

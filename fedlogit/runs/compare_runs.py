@@ -58,9 +58,8 @@ def exact_difference(one: Path, other: Path) -> str:
     for column, number, a, b in _cells(one, other):
         if a != b:
             return f"round {number}: {column} is {a or 'missing'} and {b or 'missing'}"
-    ours, theirs = exported_weights(one), exported_weights(other)
-    for name in sorted(ours.keys() | theirs.keys()):
-        if name not in ours or name not in theirs or not torch.equal(ours[name], theirs[name]):
+    for name, ours, theirs in _weights(one, other):
+        if ours is None or theirs is None or not torch.equal(ours, theirs):
             return f"the final weights {name} are not the same"
     return ""
 
@@ -70,12 +69,22 @@ def approximate_difference(one: Path, other: Path) -> str:
     for column, number, a, b in _cells(one, other):
         if a != b and not (a and b and _near(float(a), float(b))):
             return f"round {number}: {column} is {a or 'missing'} and {b or 'missing'}"
-    theirs = exported_weights(other)
-    for name, value in exported_weights(one).items():
-        apart = (theirs[name].double() - value.double()).norm()
-        if apart > _WEIGHTS_TOLERANCE * (1 + value.double().norm()):
+    for name, ours, theirs in _weights(one, other):
+        if ours is None or theirs is None or ours.shape != theirs.shape:
+            return f"the final weights {name} are of one run alone, or of another shape"
+        apart = (theirs.double() - ours.double()).norm()
+        if apart > _WEIGHTS_TOLERANCE * (1 + ours.double().norm()):
             return f"the final weights {name} are {apart:.2g} apart"
     return ""
+
+
+def _weights(
+    one: Path, other: Path
+) -> Iterator[tuple[str, torch.Tensor | None, torch.Tensor | None]]:
+    """Yield name and both values of each tensor of two runs' models; None where a run lacks it."""
+    ours, theirs = exported_weights(one), exported_weights(other)
+    for name in sorted(ours.keys() | theirs.keys()):
+        yield name, ours.get(name), theirs.get(name)
 
 
 def _near(a: float, b: float) -> bool:

@@ -31,6 +31,7 @@ from fedlogit.runs.compare_runs import (
 from fedlogit.runs.context import RunOptions
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
+from fedlogit.runs.workloads import choose_engines
 from fedlogit.spec import RunSpec
 
 __all__ = ["SMALL_SPEC", "Finding", "findings"]
@@ -241,17 +242,28 @@ def _threads(runs: _Runs, whole: Path) -> Finding:
 
 
 def _engines(runs: _Runs, whole: Path) -> Finding:
-    ran = []
-    for engine in _ENGINES:
-        with suppress(FedlogitError):  # it says that it cannot run this
-            ran.append((engine, runs.make(engine, engine=engine)))
-    check = f"other engines agree with the loop ({', '.join(name for name, _ in ran) or '–'})"
-    found = [
-        f"{name}: {apart}"
-        for name, folder in ran
-        if (apart := approximate_difference(whole, folder))
-    ]
-    return Finding(check, "; ".join(found), "" if ran else "none of them can run this spec")
+    able = [engine for engine in _ENGINES if _can_run(engine, runs)]
+    check = f"other engines agree with the loop ({', '.join(able) or '–'})"
+    found = [f"{name}: {wrong}" for name in able if (wrong := _apart(name, runs, whole))]
+    return Finding(check, "; ".join(found), "" if able else "none of them can run this spec")
+
+
+def _can_run(engine: str, runs: _Runs) -> bool:
+    """Return whether an engine says that it can run the spec, and here."""
+    try:
+        choose_engines(runs.spec, runs.method, "cpu", engine)
+    except FedlogitError:
+        return False
+    return True
+
+
+def _apart(engine: str, runs: _Runs, whole: Path) -> str:
+    """Return in what a run on another engine differs, or how it fails; "" if nothing is wrong."""
+    try:
+        folder = runs.make(engine, engine=engine)
+    except FedlogitError as error:
+        return str(error)
+    return _finishes(folder).wrong or approximate_difference(whole, folder)
 
 
 def _sends(runs: _Runs, whole: Path) -> Finding:

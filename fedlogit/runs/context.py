@@ -71,6 +71,7 @@ class RunContext:
         self.provenance = Provenance(
             spec, dataset, split, options.device, f32_matmul, self._engines.name
         )
+        self.provenance.add(self._engines.facts)
 
     @contextmanager
     def federation(self, on_task: Callable[[], None]) -> Iterator[Federation]:

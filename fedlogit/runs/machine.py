@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import platform
-from pathlib import Path
 
 import torch
 
-__all__ = ["cpu_field", "device_name"]
+from fedlogit.engine.cpu import cpu_field
+
+__all__ = ["device_name"]
 
 
 def device_name(device: torch.device) -> str:
@@ -16,13 +17,3 @@ def device_name(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     name = cpu_field("model name")
     return f"CPU {name or platform.machine()}"
-
-
-def cpu_field(name: str) -> str:
-    """Return what Linux says of the CPU, such as its ``model name``; empty if it does not."""
-    path = Path("/proc/cpuinfo")
-    for line in path.read_text().splitlines() if path.exists() else []:
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return ""

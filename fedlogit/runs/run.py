@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,6 @@ from fedlogit.runs.folder_lock import folder_lock
 from fedlogit.runs.integrity import read_spec
 from fedlogit.runs.outputs import write_outputs
 from fedlogit.runs.progress import RoundProgress
-from fedlogit.runs.provenance import Provenance
 from fedlogit.runs.stages import Precomputed, RoundFunction, continue_from
 from fedlogit.spec import RunSpec
 from fedlogit.stopping import exit_code, stop_after_round
@@ -145,7 +145,14 @@ def run(
             run_round: RoundFunction = method.round
             if precomputed is not None:
                 run_round = continue_from(fed, method, precomputed)
-            _train(fed, method, run_round, folder, options, provenance, progress)
+            training = _Training(fed, folder, options, progress)
+            with stop_after_round() as stop:
+                diverged, scores = training.train(method, run_round, stop)
+                if fed.devices[:-1]:
+                    provenance.add({"earlier_devices": fed.devices[:-1]})
+                # Within the block: no checkpoint has the last round, so a signal waits for the
+                # outputs.
+                write_outputs(fed, folder, training.rows, diverged, provenance, scores)
 
     facts = provenance.decisive()
     make_outputs_once(
@@ -153,79 +160,80 @@ def run(
     )
 
 
-def _train(
-    fed: Federation,
-    method: Method,
-    run_round: RoundFunction,
-    folder: Path,
-    options: RunOptions,
-    provenance: Provenance,
-    progress: RoundProgress,
-) -> None:
-    rows = load_checkpoint(folder, fed)
-    progress.rounds(rows)
-    with stop_after_round() as stop:
-        if rows or fed.steps.restored:
-            log_line(f"goes on after {_where(fed)}")
+class _Training:
+    """The rounds of a run: a row of each, and checkpoints between them.
+
+    Attributes:
+        rows: Of the rounds so far.
+    """
+
+    def __init__(
+        self, fed: Federation, folder: Path, options: RunOptions, progress: RoundProgress
+    ) -> None:
+        """Go on from the folder's checkpoint, if there is one.
+
+        Args:
+            fed: The federation; a checkpoint is restored into it.
+            folder: For checkpoints.
+            options: How often to write them.
+            progress: To show rounds.
+        """
+        self._fed, self._folder, self._progress = fed, folder, progress
+        self._checkpoint_seconds = options.checkpoint_seconds
+        self.rows = load_checkpoint(folder, fed)
+        self._saved = 0.0
+        progress.rounds(self.rows)
+
+    def train(
+        self, method: Method, run_round: RoundFunction, stop: Sequence[int]
+    ) -> tuple[str, Scores | None]:
+        """Do the rounds that are left, and let the method finish.
+
+        Args:
+            method: What begins and finishes the run.
+            run_round: The method's, or of the stage.
+            stop: The signals that have come; with one, the process ends after a checkpoint.
+
+        Returns:
+            Why the run diverged, or "", and the scores of the last test, if the models are still
+            those that were tested.
+        """
+        if self.rows or self._fed.steps.restored:
+            log_line(f"goes on after {_where(self._fed)}")
         else:
-            method.init(fed)
-        diverged, scores = _train_rounds(fed, run_round, rows, folder, options, progress, stop)
-        diverged = diverged or _finish(fed, method)
+            method.init(self._fed)
+        diverged, scores = self._rounds(run_round, stop)
+        diverged = diverged or _finish(self._fed, method)
         if type(method).finish is not Method.finish:
             scores = None  # models may have changed since the test
-        if fed.devices[:-1]:
-            provenance.add({"earlier_devices": fed.devices[:-1]})
-        # Within the block: no checkpoint has the last round, so a signal waits for the outputs.
-        write_outputs(fed, folder, rows, diverged, provenance, scores)
+        return diverged, scores
 
+    def _rounds(self, run_round: RoundFunction, stop: Sequence[int]) -> tuple[str, Scores | None]:
+        """Add a row per round that is left; return as `train`."""
+        fed, scores = self._fed, None
+        self._saved = time.monotonic()
+        fed.steps.after_step = partial(self._save_if_due, stop)
+        while fed.round < fed.spec.rounds:
+            try:
+                row, scores = _round(fed, run_round)
+            except Diverged as error:
+                return f"round {fed.round}: {error}", None
+            self.rows.append(row)
+            self._progress.rounds(self.rows)
+            if fed.round < fed.spec.rounds:
+                self._save_if_due(stop)
+        return "", scores
 
-def _train_rounds(
-    fed: Federation,
-    run_round: RoundFunction,
-    rows: list[dict[str, Any]],
-    folder: Path,
-    options: RunOptions,
-    progress: RoundProgress,
-    stop: Sequence[int],
-) -> tuple[str, Scores | None]:
-    """Add a row per round that is left, with checkpoints.
-
-    Args:
-        fed: The federation, in the round after which to go on.
-        run_round: The method's, or of the stage.
-        rows: Of the rounds so far.
-        folder: For checkpoints.
-        options: How often to write them.
-        progress: To show them.
-        stop: The signals that have come; with one, the process ends after a checkpoint.
-
-    Returns:
-        Why the run diverged, or "", and the scores of the last round, if it was tested.
-    """
-    saved, scores = time.monotonic(), None
-
-    def save() -> None:
+    def _save_if_due(self, stop: Sequence[int]) -> None:
         """Save what there is if it is time to, and end if a signal came."""
-        nonlocal saved
-        if stop or time.monotonic() - saved >= options.checkpoint_seconds:
+        fed = self._fed
+        if stop or time.monotonic() - self._saved >= self._checkpoint_seconds:
             check_memory(fed)
-            save_checkpoint(folder, fed, rows)
-            saved = time.monotonic()
+            save_checkpoint(self._folder, fed, self.rows)
+            self._saved = time.monotonic()
         if stop:
             log_line(f"stopped by signal {stop[0]} after {_where(fed)}; the same command goes on")
             raise SystemExit(exit_code(stop[0]))
-
-    fed.steps.after_step = save
-    while fed.round < fed.spec.rounds:
-        try:
-            row, scores = _round(fed, run_round)
-        except Diverged as error:
-            return f"round {fed.round}: {error}", None
-        rows.append(row)
-        progress.rounds(rows)
-        if fed.round < fed.spec.rounds:
-            save()
-    return "", scores
 
 
 def _finish(fed: Federation, method: Method) -> str:

@@ -21,7 +21,7 @@ from fedlogit.engine.worker_pool import WorkerPool
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.federation import Federation
 from fedlogit.federation.ledger_only import LedgerOnlyFederation
-from fedlogit.methods import Method
+from fedlogit.methods import Method, number_of_adversaries
 from fedlogit.partition import Split
 from fedlogit.partition.stratified import stratified
 from fedlogit.rng import rng, torch_rng
@@ -127,7 +127,7 @@ def federate(
     if spec.public is not None:
         check_disjoint(dataset, split, private=not spec.public.overlap)
     test = _test_samples(spec, dataset)
-    adversaries = spec.adversaries.number(spec.clients) if spec.adversaries else 0
+    adversaries = number_of_adversaries(spec, method)
     validation = _validation_samples(spec, dataset, split)
     replaced = _with_replacements(spec, dataset, split, adversaries, validation)
     data = on_device(replaced, device, test)
@@ -153,7 +153,7 @@ def federate(
         engine,
         server=server,
         server_engine=own_engine,
-        adversaries=adversaries or method.adversarial_clients,
+        adversaries=adversaries,
         validation=validation if spec.evaluation.with_test else None,
     )
 

@@ -35,6 +35,7 @@ class ClientsRecord(_OfStage):
     own_code: dict[Text, Text] = Field(default_factory=dict)
     device: Text = ""
     engine: Text = ""
+    compiler: Text = ""  # of the engine `native`
     wall_seconds: Seconds = 0.0
     started: Text = ""
     dataset_digest: Text = ""

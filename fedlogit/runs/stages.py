@@ -61,7 +61,9 @@ __all__ = [
 RoundFunction = Callable[[Federation, int], None]
 """What happens in a round of a federation, given its number from 1."""
 
-_OF_CLIENTS = ("code_version", "own_code", "device", "engine", "wall_seconds", "started")
+_OF_CLIENTS = (
+    "code_version", "own_code", "device", "engine", "compiler", "wall_seconds", "started",
+)  # fmt: skip
 _OF_DATA = ("dataset_digest", "tokenizer_digest", "probes_digest", "split_digest")
 
 

@@ -32,6 +32,11 @@ class Engines:
         own = "" if self.server is self.clients else f", server {self.server.name}"
         return f"{self.clients.name}{own}"
 
+    @property
+    def facts(self) -> dict[str, str]:
+        """What decides bits of either."""
+        return self.clients.facts() | self.server.facts()
+
 
 def choose_engines(spec: RunSpec, method: Method, device: str, name: str) -> Engines:
     """Return the engines of a run.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import yaml
 from support.cached_runs import shown_at_quick
 from support.calls import RUNS, dvc, script
 
+from fedlogit.commands import _cache
+from fedlogit.errors import FedlogitError
 from fedlogit.files import json_digest, write_json
 from fedlogit.locks import held
 
@@ -174,6 +177,18 @@ def test_locks_that_dvc_wrote_when_the_disk_was_full_stop_no_later_publish(publi
     done = script("publish")
     assert (done.returncode, done.stderr) == (0, "")
     assert len(listed()) == 3
+
+
+@pytest.mark.parametrize("path", ["mine.txt", "../rwlock", ".dvc/config"])
+def test_no_other_file_that_dvc_names_is_removed(project, monkeypatch, path):
+    kept = Path(path)
+    kept.touch()
+    said = f"ERROR: Unable to read RWLock-file {path!r}. JSON structure is corrupted\n"
+    failed = subprocess.CompletedProcess([], 255, "", said)
+    monkeypatch.setattr(_cache.subprocess, "run", lambda *_, **__: failed)
+    with pytest.raises(FedlogitError, match="dvc status failed: Unable to read"):
+        _cache.dvc("status")
+    assert kept.exists()
 
 
 def test_objects_that_a_push_left_half_written_go(published, finished):

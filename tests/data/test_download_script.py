@@ -8,6 +8,7 @@ import stat
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from subprocess import TimeoutExpired
 from threading import Thread
 
 import numpy as np
@@ -241,6 +242,19 @@ def test_a_client_that_hangs_is_ended(programs, tmp_path, monkeypatch):
     monkeypatch.setattr(transport, "_CLIENT", 0.2)
     programs("npm", "sleep 60")
     with pytest.raises(DataError, match=r"npm took more than 0\.2 s"):
+        transport.client(["npm", "pack"], tmp_path)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), TimeoutExpired("npm", 1200)])
+def test_a_client_that_has_just_ended_hides_no_interruption(programs, tmp_path, monkeypatch, error):
+    def interrupted(process, **_options):
+        process.wait()  # by now there is nobody left to kill
+        raise error
+
+    monkeypatch.setattr(transport.subprocess.Popen, "communicate", interrupted)
+    programs("npm", "exit 0")
+    wanted = KeyboardInterrupt if isinstance(error, KeyboardInterrupt) else DataError
+    with pytest.raises(wanted):
         transport.client(["npm", "pack"], tmp_path)
 
 

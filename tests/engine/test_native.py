@@ -20,6 +20,7 @@ from fedlogit.data import UNKNOWN
 from fedlogit.engine.base import Workload
 from fedlogit.engine.choose import check_engine
 from fedlogit.engine.client import flatten
+from fedlogit.engine.cpu import cpu_field
 from fedlogit.engine.loop import LoopEngine
 from fedlogit.engine.native import NativeEngine, compiler
 from fedlogit.engine.native.lenet import train_lenet
@@ -30,7 +31,6 @@ from fedlogit.engine.transforms import CROP_PADDING, crop_and_flip
 from fedlogit.errors import FedlogitError
 from fedlogit.models import build
 from fedlogit.models.layers import BatchStatNorm
-from fedlogit.runs.machine import cpu_field
 from fedlogit.spec import Optimizer
 
 needs_compiler = pytest.mark.skipif(

@@ -156,6 +156,23 @@ def test_the_compiler_may_have_arguments(monkeypatch):
     assert tenth() == 0.1
 
 
+@needs_compiler
+def test_an_upgraded_compiler_at_the_same_path_compiles_anew(tmp_path, monkeypatch):
+    program, real = tmp_path / "cxx", shutil.which("g++") or shutil.which("clang++")
+    monkeypatch.setenv("CXX", str(program))
+
+    def made_by(version: str) -> Path:
+        says = f'if [ "$1" = --version ]; then echo "{version}"; echo "(C)"; exit; fi'
+        program.write_text(f'#!/bin/sh\n{says}\nexec {real} "$@"\n')
+        program.chmod(0o700)
+        assert compiler.compiler_version() == version
+        return compiler.compiled("tenth")
+
+    first, upgraded, again = made_by("cxx 1.0"), made_by("cxx 1.1"), made_by("cxx 1.0")
+    assert first == again != upgraded
+    assert tenth() == 0.1
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -214,9 +231,9 @@ def test_a_library_is_of_one_kind_of_cpu(monkeypatch):
         "flags\t: sse2 avx avx2\n" * 2,
     ]
     found = []
-    monkeypatch.setattr(compiler.Path, "exists", lambda path: True)
+    monkeypatch.setattr(Path, "exists", lambda path: True)
     for said in kinds:
-        monkeypatch.setattr(compiler.Path, "read_text", lambda path, said=said: said)
+        monkeypatch.setattr(Path, "read_text", lambda path, said=said: said)
         found.append(compiler._cpu())
     assert len(set(found)) == len(kinds)
     assert found[3] == "flags\t: sse2 avx"

@@ -15,9 +15,11 @@ from support.small import TEXT, small_spec
 from torch import nn
 
 from fedlogit import methods
+from fedlogit.aggregation import Targets
 from fedlogit.engine.task import ClientTask
 from fedlogit.errors import Diverged, FedlogitError
 from fedlogit.federation.client_tasks import batches
+from fedlogit.methods.feddf import FedDF
 from fedlogit.methods.tally_train import TallyTrain
 from fedlogit.runs.setup import divide
 
@@ -118,6 +120,35 @@ def test_one_adversary_of_five_turns_no_position(federation, settings, attack):
     consensus = consensus_of(methods.get(fed.spec.method), fed, logits)
     assert torch.equal(consensus.argmax(-1), agreed)
     assert torch.allclose(consensus.sum(-1), torch.ones(2, 32))
+
+
+@pytest.fixture
+def taught(federation, monkeypatch):
+    """A federation on a text whose method teaches a server, as one from another package may."""
+    monkeypatch.setattr(FedDF, "supports_sequences", True)
+    server = {"model": TEXT["models"][0], "epochs": 1, "batch": 40, "optimizer": SGD}
+    fed = federation(**TEXT, method="feddf", rounds=1, server=server)
+    fed.start_round(1)
+    return fed
+
+
+@pytest.mark.parametrize("weights", [None, torch.arange(40) % 4 / 2])
+def test_a_server_learns_a_target_at_every_position_by_its_sequences_weight(taught, weights):
+    said = torch.randn(40, 32, 300, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    logs = taught.server.model(taught.data.inputs(taught.public)).log_softmax(-1)
+    each = torch.ones(40) if weights is None else weights
+    # The mean is over the positions of sequences with a weight.
+    loss = -(each[:, None, None] * said * logs).sum() / (32 * int((each > 0).sum()))
+    wanted = after_step(taught.server, loss)
+    taught.distil_server(said if weights is None else Targets(said, weights))
+    assert torch.allclose(taught.server.vector, wanted, atol=1e-6)
+
+
+def test_one_position_without_a_distribution_is_found(taught):
+    said = torch.full((40, 32, 300), 1 / 300)
+    said[7, 5] *= 2
+    with refused("no distribution for public sample 7: smallest 0.003333, sum 2, weight 1"):
+        taught.distil_server(said)
 
 
 def test_bytes_of_soft_labels_and_of_a_mesh_of_models(federation):

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from support.calls import script
 
+from fedlogit.engine.stacked import StackedEngine
+from fedlogit.errors import DataError, Diverged
 from fedlogit.runs.conformance import SMALL_SPEC
 
 RIGHT = '''
@@ -124,6 +126,23 @@ def test_what_is_changed_between_steps_and_not_within_is_found(outside, count, s
     if said == "FAILED":
         assert "stopped after step 2: " in line
         assert line.endswith("within steps, or after the last one")
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (DataError("a batch is damaged"), "stacked: a batch is damaged"),
+        (Diverged("a loss of nan"), "stacked: diverged: round 1: a loss of nan"),
+    ],
+)
+def test_an_engine_that_fails_is_not_one_that_cannot_run_the_spec(monkeypatch, error, said):
+    def fail(*_args):
+        raise error
+
+    monkeypatch.setattr(StackedEngine, "train", fail)
+    done = script("check_method", "average")
+    (line,) = (line for line in done.stdout.splitlines() if line.startswith("FAILED"))
+    assert line == f"FAILED   other engines agree with the loop (stacked): {said}"
 
 
 def test_what_is_sent_past_the_ledger_is_found(outside):

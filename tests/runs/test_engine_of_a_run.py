@@ -14,6 +14,8 @@ from support.refusals import refused
 from support.resuming import stop_after
 from support.small import SMALL, built, small_spec
 
+from fedlogit.engine.native import engine as native
+from fedlogit.engine.native.compiler import compiler_version
 from fedlogit.files import read_json, write_json
 from fedlogit.runs import stages
 from fedlogit.runs.client_files import load_weights
@@ -135,6 +137,33 @@ def test_a_checkpoint_of_another_engine_is_refused(train, tmp_path, monkeypatch)
     assert f"{tmp_path}/x/checkpoint*.safetensors" in str(told.value)
     assert not (tmp_path / "x" / "result.json").exists()
     assert engine_of(train(tmp_path / "x", engine="loop")) == "loop"
+
+
+@needs_compiler
+def test_a_checkpoint_of_another_compiler_is_refused(train, tmp_path, monkeypatch):
+    monkeypatch.setattr(native, "compiler_version", lambda: "g++ 12")
+    with stop_after(1, monkeypatch):
+        train(tmp_path / "x", every=0, engine="native", **PERCEPTRONS)
+    monkeypatch.setattr(native, "compiler_version", lambda: "g++ 13")
+    with refused(": compiler g++ 12 -> g++ 13; to start anew, remove "):
+        train(tmp_path / "x", engine="native", **PERCEPTRONS)
+
+
+@needs_compiler
+def test_a_result_names_the_compiler_where_code_is_compiled(train, tmp_path):
+    server = TAUGHT["server"] | {"optimizer": PERCEPTRONS["optimizer"]}
+    found = {
+        engine: read_json(train(tmp_path / engine, engine=engine, **changes) / "result.json")
+        for engine, changes in {
+            "native": PERCEPTRONS,
+            "auto": TAUGHT | {"server": server},  # the server alone is compiled
+            "loop": PERCEPTRONS,
+        }.items()
+    }
+    named = {engine: result["provenance"].get("compiler") for engine, result in found.items()}
+    version = compiler_version()
+    assert named == {"native": version, "auto": version, "loop": None}
+    assert version
 
 
 def test_a_finished_run_of_another_engine_is_left_alone(train, tmp_path):

@@ -726,6 +726,11 @@ def test_numbers_beyond_what_libraries_count_are_refused(change, key):
         small_spec(**change)
 
 
+def test_logits_on_a_public_set_that_there_is_not_are_refused():
+    with refused("export of public logits needs a public set; give public: {size: n}"):
+        small_spec(method="local", export=["logits"], public=None)
+
+
 def test_a_device_that_is_not_there(tmp_path, python):
     write_json(tmp_path / "spec.json", SMALL)
     arguments = command(tmp_path / "spec.json", tmp_path / "out", tmp_path, python)

@@ -146,6 +146,17 @@ def test_clients_of_before_their_loss_was_kept_give_a_run_without_it(digits, cli
     assert "loss_private" not in untimed_rows(folder)[0]
 
 
+def test_a_run_notes_the_compiler_of_its_clients_if_their_record_has_one(clients, tmp_path):
+    spec = small_spec(method="local", **ONCE)
+    paths = [tmp_path / name for name in ("weights.safetensors", "logits.npz")]
+    for path in (*paths, tmp_path / "logits.json"):
+        path.write_bytes((clients / path.name).read_bytes())
+    record = read_sealed(clients / "clients.json", "")
+    for facts, noted in (({}, None), ({"compiler": "g++ 12"}, "g++ 12")):
+        write_sealed(tmp_path / "clients.json", record | facts)
+        assert load_precomputed(spec, *paths, None).note.get("clients_compiler") == noted
+
+
 DIVERGING = {
     "in training": {"optimizer": {"name": "sgd", "lr": 1e30}},
     "with its last step": {"optimizer": {"name": "sgd", "lr": 1e38}, "local": {"steps": 1}},

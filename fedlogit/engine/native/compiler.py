@@ -23,11 +23,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fedlogit.engine.cpu import cpu_lines
 from fedlogit.errors import FedlogitError, writing
 from fedlogit.files import file_digest
 from fedlogit.user_folders import cache_folder, is_own_file, private_folder
 
-__all__ = ["Compiled", "compiled", "load"]
+__all__ = ["Compiled", "compiled", "compiler_version", "load"]
 
 # Without predictive commoning GCC spills sums that a kernel keeps in registers.
 _FLAGS = (
@@ -89,7 +90,8 @@ def compiled(name: str) -> Path:
             the user's alone.
     """
     source, compiler = _FOLDER / f"{name}.cpp", _compiler()
-    identity = " ".join([*compiler, *_FLAGS, platform.processor(), _cpu()]).encode()
+    made_by = [*compiler, compiler_version(), *_FLAGS, platform.processor(), _cpu()]
+    identity = " ".join(made_by).encode()
     sources = b"".join(path.read_bytes() for path in [source, *sorted(_FOLDER.glob("*.h"))])
     key = hashlib.sha256(sources + identity).hexdigest()[:16]
     folder = cache_folder(_REMEDY)
@@ -100,9 +102,18 @@ def compiled(name: str) -> Path:
                 return path
         with tempfile.TemporaryDirectory(dir=folder) as temporary:
             made = Path(temporary) / f"{name}.so"
-            _compile([*compiler, *_FLAGS, str(source), "-o", str(made)])
+            _call([*compiler, *_FLAGS, str(source), "-o", str(made)])
             made.chmod(stat.S_IRWXU)
             return made.replace(_named(folder, name, key, made))
+
+
+def compiler_version() -> str:
+    """Return what the compiler says of itself; an upgrade leaves its path as it was.
+
+    Raises:
+        FedlogitError: if there is none, or it fails.
+    """
+    return (_call([*_compiler(), "--version"]).strip().splitlines() or [""])[0]
 
 
 def _named(folder: Path, name: str, key: str, library: Path) -> Path:
@@ -131,7 +142,8 @@ def _compiler() -> list[str]:
     return command or [str(found)]
 
 
-def _compile(command: Sequence[str]) -> None:
+def _call(command: Sequence[str]) -> str:
+    """Call the compiler, and return what it printed."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:  # a file that is no program
@@ -141,13 +153,10 @@ def _compile(command: Sequence[str]) -> None:
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or ["no message"])[0]
         raise FedlogitError(f"engine = 'native' cannot be compiled: {reason}")
+    return done.stdout
 
 
 def _cpu() -> str:
     """Return what `-march=native` depends on, since a cache may be shared between machines."""
-    path = Path("/proc/cpuinfo")
-    if not path.exists():
-        return platform.machine()
-    lines = path.read_text().splitlines()
-    own = dict.fromkeys(line for line in lines if line.startswith(_CPU))  # each core has them
+    own = dict.fromkeys(line for line in cpu_lines() if line.startswith(_CPU))  # of each core
     return "\n".join(own) or platform.machine()

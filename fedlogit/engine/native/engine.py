@@ -15,7 +15,7 @@ from fedlogit.engine.client import Client
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.loop import LoopEngine
 from fedlogit.engine.native import mlp
-from fedlogit.engine.native.compiler import Compiled, load
+from fedlogit.engine.native.compiler import Compiled, compiler_version, load
 from fedlogit.engine.native.lenet import TRAIN, train_lenet
 from fedlogit.engine.native.mlp import mlp_logits, train_mlp
 from fedlogit.engine.native.passes import LENET, LENET_BN, LENET_TANH, TF_CNN
@@ -65,6 +65,11 @@ class NativeEngine(LoopEngine):
         except FedlogitError as error:
             return str(error)
         return None
+
+    @classmethod
+    def facts(cls) -> dict[str, str]:
+        """Return the compiler's version."""
+        return {"compiler": compiler_version()}
 
     @classmethod
     def is_fastest(cls, workload: Workload) -> bool:
