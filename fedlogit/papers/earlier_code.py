@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from fedlogit.errors import DataError
 from fedlogit.files import read_json
 from fedlogit.papers.plan import Plan
-from fedlogit.runs.external_code import external_code
+from fedlogit.runs.external_code import external_code, external_modules
 from fedlogit.spec import RunSpec
 
 __all__ = ["made_by_earlier_code"]
@@ -18,19 +19,35 @@ _NAMED = 2
 def made_by_earlier_code(plan: Plan) -> str:
     """Return a line that names the finished runs of which a module outside fedlogit changed, or "".
 
-    Only runs at the plan's scale count. Damaged ones do not: whatever reads them says so.
+    It also names their targets, which are not made anew by themselves, either. Only runs at the
+    plan's scale count. Damaged ones do not: whatever reads them says so.
     """
     changed = {run: names for run, spec in _runs(plan) if (names := _changed(plan, run, spec))}
     if not changed:
         return ""
     modules = ", ".join(dict.fromkeys(name for names in changed.values() for name in names))
-    folders = [str(plan.layout.run(run)) for run in changed]
-    more = f" and {len(folders) - _NAMED} more" if len(folders) > _NAMED else ""
-    some = "a finished run was" if len(folders) == 1 else f"{len(folders)} finished runs were"
+    runs = [plan.layout.run(run) for run in changed]
+    some = "a finished run was" if len(runs) == 1 else f"{len(runs)} finished runs were"
+    removed = [_first(paths) for paths in (runs, _targets(plan, changed)) if paths]
     return (
         f"{modules} changed after {some} made with it; they are shown as they are. To train them"
-        f" anew, remove {', '.join(folders[:_NAMED])}{more}"
+        f" anew, remove {', and '.join(removed)}"
     )
+
+
+def _first(paths: Sequence[Path]) -> str:
+    more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
+    return f"{', '.join(map(str, paths[:_NAMED]))}{more}"
+
+
+def _targets(plan: Plan, changed: Mapping[str, Sequence[str]]) -> list[Path]:
+    """Return the targets of runs in stages whose method is of a module that changed."""
+    return [
+        path.parent
+        for run, names in changed.items()
+        if {*names} & {*external_modules(plan.spec_of_run(run).method.model_dump())}
+        and (path := plan.layout.targets(run)).exists()
+    ]
 
 
 def _runs(plan: Plan) -> Iterator[tuple[str, RunSpec]]:

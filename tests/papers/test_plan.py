@@ -82,6 +82,11 @@ def test_finished_runs_whose_own_module_changed_are_named(tmp_path, own_modules)
     said = made_by_earlier_code(plan(tmp_path, tmp_path, papers=["who_to_trust"]))
     assert said.startswith("own_average changed after a finished run was made with it")
     assert said.endswith(f" anew, remove {here.layout.run(others[0])}")
+    targets = here.layout.targets(others[0])
+    targets.parent.mkdir(parents=True)
+    targets.touch()
+    said = made_by_earlier_code(plan(tmp_path, tmp_path, papers=["who_to_trust"]))
+    assert said.endswith(f" anew, remove {here.layout.run(others[0])}, and {targets.parent}")
 
 
 @pytest.mark.slow
