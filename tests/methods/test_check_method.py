@@ -181,6 +181,19 @@ def test_a_method_that_learns_no_soft_targets_is_found_where_it_says_so(outside)
     assert "the same at temperature 1; distil by fed.distil" in line
 
 
+def test_an_error_in_a_check_is_what_it_found_and_the_others_follow(outside):
+    """A contribution of each client is given, though some are absent."""
+    given = "        fed.contribute(torch.ones(len(fed.all_clients)))\n"
+    done = outside(RIGHT.replace(AGGREGATE, given + AGGREGATE), "of_all")
+    assert done.returncode == 1, done.stderr
+    said = done.stdout.splitlines()
+    (line,) = (line for line in said if line.startswith("FAILED"))
+    assert line.startswith("FAILED   clients may be absent in a round: ")
+    assert "needs a number for each of the 3 clients that are present" in line
+    assert said[-2] == "ok       soft targets can be softened (temperature)"
+    assert said[-1].endswith(": 1 checks failed")
+
+
 def test_of_bytes_that_depend_on_values_only_the_columns_that_differ_are_named(outside):
     longer = "        fed.downlink('extra', logits[logits > 0])\n"
     done = outside(RIGHT.replace(AGGREGATE, longer + AGGREGATE), "longer")
