@@ -263,7 +263,7 @@ def _sends(check: str, runs: _Runs, whole: Path) -> Finding:
         return Finding(check)
     if not runs.method.needs_public:
         return Finding(check, skipped="the method need not send anything")
-    return Finding(check, "clients send nothing; what they send goes through fed.uplink")
+    return Finding(check, "no bytes are counted; what they send goes through fed.uplink")
 
 
 def _test_split(check: str, runs: _Runs, whole: Path) -> Finding:
@@ -344,7 +344,7 @@ _CHECKS: dict[str, Callable[[str, _Runs, Path], Finding]] = {
     "a run that is stopped within a round, after a long step, has the same bits": _goes_on_within,
     "three threads give the same bits as one": _threads,
     "other engines agree with the loop": _engines,
-    "what clients send is counted": _sends,
+    "clients send something": _sends,
     "no model learns from the test split": _test_split,
     "no model learns from labels of public samples": _public_labels,
     "a run that only counts bytes counts the same (ledger_only)": _counts,
