@@ -165,6 +165,25 @@ def test_what_a_method_packs_itself_is_found_where_it_should_be_rounded(outside)
     assert "rounded no message of round 1" in line
 
 
+def test_a_method_that_goes_on_with_what_it_has_sent_is_found(outside):
+    """No adversary and no rounding would have an effect on it."""
+    code = RIGHT + (
+        "\n    def round(self, fed, r):\n"
+        "        fed.train_private()\n"
+        "        logits = fed.logits(fed.public)\n"
+        "        fed.uplink('logits', logits)\n"
+        "        fed.distil(fed.public, logits.mean(0).softmax(1))\n"
+    )
+    done = outside(code, "unread")
+    found = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert [line.split(": ")[0] for line in found] == [
+        "FAILED   predictions of adversaries are falsified",
+        "FAILED   predictions can be sent in fewer bits (quantization)",
+    ]
+    said = ": the models are the same; go on with what fed.uplink returns"
+    assert all(line.endswith(said) for line in found)
+
+
 def test_a_method_that_learns_no_soft_targets_is_found_where_it_says_so(outside):
     code = RIGHT + (
         "\n    def round(self, fed, r):\n"
@@ -172,7 +191,7 @@ def test_a_method_that_learns_no_soft_targets_is_found_where_it_says_so(outside)
         "        fed.uplink('logits', fed.logits(fed.public))\n"
     )
     Path("hot.json").write_text(json.dumps(SMALL_SPEC | {"rounds": 1, "temperature": 500.0}))
-    (line,) = (
+    *_, line = (
         x
         for x in outside(code, "unsoftened", "--spec", "hot.json").stdout.splitlines()
         if x.startswith("FAILED")
@@ -212,6 +231,11 @@ def test_a_spec_that_suits_the_method_can_be_given(outside):
     assert (
         "skipped  a run that is stopped and resumed has the same bits: the spec has" in done.stdout
     )
+    assert done.returncode == 0, done.stdout
+    alone = spec | {"clients": 1, "local": {"epochs": 1}, "seed": 0}
+    Path("spec.json").write_text(json.dumps(alone))
+    done = outside(RIGHT, "given", "--spec", "spec.json")
+    assert "skipped  predictions of adversaries are falsified: the spec has one" in done.stdout
     assert done.returncode == 0, done.stdout
     Path("spec.json").write_text(json.dumps(spec | {"public": None}))
     done = outside(RIGHT, "given", "--spec", "spec.json")
