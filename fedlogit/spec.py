@@ -280,6 +280,11 @@ class Evaluation(FrozenConfig):
             refuse_unused(self, ("with_test",), "has no effect without validation")
         return self
 
+    @property
+    def samples(self) -> str:
+        """Which samples the scores are of, ``test`` or ``validation``."""
+        return "validation" if self.validation and not self.with_test else "test"
+
 
 class SplitSpec(FrozenConfig):
     """What the partition of the data depends on; each field means what it does in `RunSpec`."""

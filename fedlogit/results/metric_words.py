@@ -15,15 +15,20 @@ _IMPLIED = {"test", "distance"}
 """What a heading may leave out of a metric's label without being explained."""
 
 
-def metric_sentences(artefact: Artefact) -> list[str]:
-    """Return in words what several metrics are, less those whose heading says as much."""
+def metric_sentences(artefact: Artefact, samples: str) -> list[str]:
+    """Return in words what several metrics are, less those whose heading says as much.
+
+    Args:
+        artefact: The table.
+        samples: Which samples they were measured on, as from `measured_on`.
+    """
     # By what comes before a comma: "JSD, mean Q" and "JSD, CELM" are both of JSD.
     families: dict[str, list[tuple[str, str]]] = {}
     for metric in artefact.shown:
         # One at several rounds is named once: rows or columns have the rounds.
         bare, at, _ = metric.partition("@")
         heading = _without_unit(artefact.label(metric, "metric"))
-        label = _without_unit(metric_label(bare))
+        label = _without_unit(metric_label(bare, samples))
         family = families.setdefault(heading.partition(", ")[0], [])
         family.append(("" if at else heading, label))
     words = dict.fromkeys(

@@ -20,6 +20,7 @@ from fedlogit.results.collect import collect, summarise
 from fedlogit.results.formatting import markdown, number, sentence, spread
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.finished import finished_runs, folders_with
+from fedlogit.results.runs.gathered import measured_on, samples_of
 from fedlogit.results.runs.run import Run, read_run
 from fedlogit.runs import layout
 from fedlogit.runs.integrity import read_spec
@@ -88,6 +89,7 @@ def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact
     ``uwa(fit='em')``, ``average(optimizer.lr=0.01)``.
     """
     differing = _differing_keys([run.spec for run in runs])
+    label = metric_label(metric, samples_of(run.spec for run in runs))
     refs = []
     for run in runs:
         axes = {
@@ -99,7 +101,7 @@ def beside_each_other(runs: Sequence[Run], metric: str = "accuracy") -> Artefact
     return Artefact(
         paper="runs",
         id="runs",
-        title=f"{sentence(metric_label(metric))} by round",
+        title=f"{sentence(label)} by round",
         kind="figure",
         scale="each run's own",
         metric=metric,
@@ -148,7 +150,8 @@ def run_table(artefact: Artefact) -> str:
         f"{n} ({diverged} diverged)" if diverged else f"{n}"
         for n, diverged in zip(cells["n"], cells["diverged"], strict=True)
     ]
-    heading = metric_label(artefact.metric) + (" [%]" if is_share(artefact.metric) else "")
+    label = metric_label(artefact.metric, measured_on(artefact))
+    heading = f"{label} [%]" if is_share(artefact.metric) else label
     shown[heading] = [
         spread(float(mean), float(std), artefact.metric, percent=True)
         for mean, std in zip(cells["mean"], cells["std"], strict=True)

@@ -19,6 +19,7 @@ from fedlogit.results.formatting import markdown, sentence, spread, write_csv, w
 from fedlogit.results.metric_words import metric_sentences
 from fedlogit.results.metrics import metric_label
 from fedlogit.results.provenance import provenance
+from fedlogit.results.runs.gathered import measured_on
 
 __all__ = [
     "cell_of_run",
@@ -250,12 +251,16 @@ def table_caption(artefact: Artefact, frame: pd.DataFrame) -> str:
     percent = artefact.read_options(Printed).percent
     mean = "mean ± standard deviation" if any("±" in text for text in texts) else "mean"
     over = f"{mean} over seeds" if cells["n"].max() > 1 else "one seed"
+    samples = measured_on(artefact)
     if len(shares) == 1:
         unit = " in %" if percent and shares[0] else ""
-        shown = [f"{sentence(metric_label(artefact.shown[0]))}{unit}, {over}"]
+        shown = [f"{sentence(metric_label(artefact.shown[0], samples))}{unit}, {over}"]
     else:
         unit = "" if not percent or not any(shares) else "in %" if all(shares) else "shares in %"
-        shown = [*metric_sentences(artefact), sentence(", ".join(filter(None, (over, unit))))]
+        shown = [
+            *metric_sentences(artefact, samples),
+            sentence(", ".join(filter(None, (over, unit)))),
+        ]
     parts = [artefact.caption.strip().rstrip("."), *shown, *_seed_sentences(cells, texts)]
     parts += _dataset_sentences(artefact, frame)
     parts += [sentence(sources(frame)), sentence(artefact.not_run), artefact.why_cannot]

@@ -32,6 +32,7 @@ __all__ = [
     "Provenance",
     "check_facts",
     "differences",
+    "imported_own_code",
 ]
 
 
@@ -107,11 +108,12 @@ class Provenance:
             engine: Name of what runs the clients.
         """
         self._device = device
+        plain = spec.model_dump(mode="json")
         self._start: dict[str, Any] = {
             "spec_digest": spec.digest(),
             "code_version": imported_code_version(),
             **_commit_facts(),
-            **({"own_code": own} if (own := _own_code(spec)) else {}),
+            **({"own_code": own} if (own := imported_own_code(plain)) else {}),
             "dataset_digest": dataset.digest,
             **({"normalised_by": _normalisation(dataset)} if dataset.mean else {}),
             "dataset_note": dataset.note,
@@ -161,9 +163,13 @@ class Provenance:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _own_code(spec: RunSpec) -> dict[str, str]:
-    """Return `external_code` of a run; of a module that an earlier run imported, as it was then."""
-    found = external_code(spec.model_dump(mode="json"))
+def imported_own_code(spec: Any) -> dict[str, str]:
+    """Return `external_code` of a spec; of a module that an earlier run imported, as it was then.
+
+    Args:
+        spec: As plain data, complete or not.
+    """
+    found = external_code(spec)
     imported = {name: sys.modules.get(name) for name in found}
     return found | {
         name: _own_digests.setdefault(module, found[name])

@@ -39,7 +39,7 @@ from fedlogit.runs import layout
 from fedlogit.runs.client_files import load_weights, read_part, save_part, weights_digest
 from fedlogit.runs.hints import remake_hint
 from fedlogit.runs.logit_files import ClientLogits, load_logits, save_diverged_logits, save_logits
-from fedlogit.runs.provenance import differences
+from fedlogit.runs.provenance import differences, imported_own_code
 from fedlogit.runs.stage_records import ClientsRecord, LogitsRecord, read_record
 from fedlogit.runs.target_files import load_targets
 from fedlogit.runs.tensors import model_tensors, save_tensors, tensor_digest
@@ -287,6 +287,7 @@ def load_precomputed(
     for path, record in records:
         if record.spec_digest not in specs or record.weights_digest != of:
             raise DataError(f"{path} is of other clients than {weights}; {remake_hint(path)}")
+    _check_models(spec, clients, trained)
     made = None if diverged else targets
     taught, note = load_targets(made, answers, spec.method) if made else (None, {})
     note |= {f"clients_{key}": value for key, value in clients.given(_OF_CLIENTS).items()}
@@ -296,6 +297,20 @@ def load_precomputed(
     }
     data = clients.given(_OF_DATA)
     return Precomputed(models, answers, taught, note, data, diverged, clients.loss_private)
+
+
+def _check_models(spec: RunSpec, clients: ClientsRecord, path: Path) -> None:
+    """Refuse clients whose models' code, from outside the library, is not that of now.
+
+    Weights say nothing of it: they fit whatever has parameters of the same shapes.
+
+    Raises:
+        DataError: naming the modules that differ.
+    """
+    now = imported_own_code([model.model_dump(mode="json") for model in spec.models])
+    before = {name: clients.own_code[name] for name in now if name in clients.own_code}
+    if differ := differences(before, now):
+        raise DataError(f"{path}: the models are of other code: {differ}; {remake_hint(path)}")
 
 
 def _clients_and_answers(

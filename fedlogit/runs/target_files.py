@@ -16,6 +16,7 @@ from fedlogit.files import arrays_digest, load_npz, save_npz
 from fedlogit.runs.hints import adding_hint
 from fedlogit.runs.library_code import imported_code_version
 from fedlogit.runs.logit_files import ClientLogits
+from fedlogit.runs.provenance import imported_own_code
 from fedlogit.runs.recorded_values import is_printed
 
 __all__ = ["load_targets", "save_diverged_targets", "save_targets"]
@@ -25,6 +26,8 @@ _TARGETS = ("distributions", "weights", "logits_digest", "method", "code_version
 
 def save_targets(targets: Targets, answers: ClientLogits, method: ComponentRef, path: Path) -> None:
     """Write ``targets.npz``: `distributions`, `weights`, what made them of what, and a digest.
+
+    Where the method or its function is from outside the library, that includes its `own_code`.
 
     Args:
         targets: What the server shall predict.
@@ -39,6 +42,8 @@ def save_targets(targets: Targets, answers: ClientLogits, method: ComponentRef, 
         "method": np.array(_canonical(method)),
         "code_version": np.array(imported_code_version()),
     }
+    if own := _own_code(method):
+        arrays["own_code"] = np.array(own)
     save_npz(path, arrays | {"digest": np.array(arrays_digest(arrays))})
 
 
@@ -57,8 +62,9 @@ def load_targets(
         The targets, and where they come from, for the run's record.
 
     Raises:
-        DataError: if the file is another thing, damaged, made of other logits or by another method,
-            or has no distribution and weight for each public sample.
+        DataError: if the file is another thing, damaged, made of other logits, by another method or
+            by a module from outside the library that has changed since, or has no distribution and
+            weight for each public sample.
     """
     with adding_hint(f"remove {path} and aggregate again"):
         arrays = load_npz(path)
@@ -71,6 +77,9 @@ def load_targets(
             raise DataError(f"{path}: targets made of other logits than the run's")
         if str(arrays["method"]) != _canonical(method):
             raise DataError(f"{path}: targets made by {arrays['method']}, not by {method}")
+        own = _own_code(method)  # which files of earlier versions lack
+        if own and str(arrays.get("own_code")) != own:
+            raise DataError(f"{path}: targets made by other code than that of {method} now")
         targets = _checked(path, arrays, answers, method)
     return targets, {
         "targets_digest": digest,
@@ -93,6 +102,12 @@ def _checked(
         return as_targets(found, answers.public, who)
     except FedlogitError as error:
         raise DataError(f"{path}: {error}") from None
+
+
+def _own_code(method: ComponentRef) -> str:
+    """Return the modules from outside that make a method's targets, with digests; "" if none."""
+    own = imported_own_code(method.model_dump(mode="json"))
+    return json.dumps(own, sort_keys=True) if own else ""
 
 
 def _canonical(method: ComponentRef) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -324,6 +325,39 @@ def test_targets_of_a_function_serve_the_method_that_names_it(stages):
     spec = small_spec(method=f"aggregator(function={function!r})", rounds=1)
     weights = stages / "clients" / "weights.safetensors"
     assert load_precomputed(spec, weights, logits, path).targets is not None
+
+
+def test_targets_of_a_function_that_has_changed_since(stages, tmp_path, monkeypatch, own_modules):
+    """Such as the median that a user replaced before removing the run."""
+    source = "def median(logits):\n    return logits.softmax(2).mean(0)\n"
+    (tmp_path / "own_median.py").write_text(source)
+    method = small_spec(method="aggregator('own_median:median')", rounds=1).method
+    answers, path = load_logits(stages / "clients" / "logits.npz"), stages / "targets.npz"
+    targets, _ = load_targets(path, answers, SPEC.method)
+    save_targets(targets, answers, method, path)
+    load_targets(path, answers, method)
+    (tmp_path / "own_median.py").write_text(source.replace("softmax(2)", "softmax(2).square()"))
+    load_targets(path, answers, method)  # what this process has imported is the same
+    monkeypatch.delitem(sys.modules, "own_median")
+    with refused(f"{path}: targets made by other code than that of {method} now; remove {path}"):
+        load_targets(path, answers, method)
+    assert "own_code" in load_npz(path)
+
+
+def test_targets_that_do_not_say_by_which_code_serve_the_library_alone(
+    stages, tmp_path, own_modules
+):
+    """They are older than this entry."""
+    (tmp_path / "own_median.py").write_text(
+        "def median(logits):\n    return logits[0].softmax(1)\n"
+    )
+    method = small_spec(method="aggregator('own_median:median')", rounds=1).method
+    answers, path = load_logits(stages / "clients" / "logits.npz"), stages / "targets.npz"
+    assert "own_code" not in load_npz(path)
+    load_targets(path, answers, SPEC.method)
+    change_targets(path, method=json.dumps(method.model_dump(mode="json"), sort_keys=True))
+    with refused("targets made by other code"):
+        load_targets(path, answers, method)
 
 
 def test_a_function_that_gives_no_targets_is_named(stages, monkeypatch):

@@ -153,12 +153,12 @@ def test_what_is_sent_past_the_ledger_is_found(outside):
         "        fed.distil(points, fed.logits(points).mean(0).softmax(1))\n"
     )
     done = outside(code, "silent")
-    assert "FAILED   what clients send is counted: clients send nothing" in done.stdout
+    assert "FAILED   clients send something: no bytes are counted; " in done.stdout
 
 
-def test_a_method_that_need_not_send_anything_but_does_is_told_that_it_is_counted():
+def test_a_method_that_need_not_send_anything_but_does_is_told_that_it_sends():
     said = script("check_method", "fedavg").stdout
-    assert "ok       what clients send is counted\n" in said
+    assert "ok       clients send something\n" in said
 
 
 def test_what_a_method_keeps_on_itself_is_refused_with_where_it_belongs(outside):
@@ -184,6 +184,25 @@ def test_what_a_method_packs_itself_is_found_where_it_should_be_rounded(outside)
     assert "rounded no message of round 1" in line
 
 
+def test_a_method_that_goes_on_with_what_it_has_sent_is_found(outside):
+    """No adversary and no rounding would have an effect on it."""
+    code = RIGHT + (
+        "\n    def round(self, fed, r):\n"
+        "        fed.train_private()\n"
+        "        logits = fed.logits(fed.public)\n"
+        "        fed.uplink('logits', logits)\n"
+        "        fed.distil(fed.public, logits.mean(0).softmax(1))\n"
+    )
+    done = outside(code, "unread")
+    found = [line for line in done.stdout.splitlines() if line.startswith("FAILED")]
+    assert [line.split(": ")[0] for line in found] == [
+        "FAILED   predictions of adversaries are falsified",
+        "FAILED   predictions can be sent in fewer bits (quantization)",
+    ]
+    said = ": the models are the same; go on with what fed.uplink returns"
+    assert all(line.endswith(said) for line in found)
+
+
 def test_a_method_that_learns_no_soft_targets_is_found_where_it_says_so(outside):
     code = RIGHT + (
         "\n    def round(self, fed, r):\n"
@@ -191,13 +210,26 @@ def test_a_method_that_learns_no_soft_targets_is_found_where_it_says_so(outside)
         "        fed.uplink('logits', fed.logits(fed.public))\n"
     )
     Path("hot.json").write_text(json.dumps(SMALL_SPEC | {"rounds": 1, "temperature": 500.0}))
-    (line,) = (
+    *_, line = (
         x
         for x in outside(code, "unsoftened", "--spec", "hot.json").stdout.splitlines()
         if x.startswith("FAILED")
     )
     assert line.startswith("FAILED   soft targets can be softened (temperature): the models are")
     assert "the same at temperature 1; distil by fed.distil" in line
+
+
+def test_an_error_in_a_check_is_what_it_found_and_the_others_follow(outside):
+    """A contribution of each client is given, though some are absent."""
+    given = "        fed.contribute(torch.ones(len(fed.all_clients)))\n"
+    done = outside(RIGHT.replace(AGGREGATE, given + AGGREGATE), "of_all")
+    assert done.returncode == 1, done.stderr
+    said = done.stdout.splitlines()
+    (line,) = (line for line in said if line.startswith("FAILED"))
+    assert line.startswith("FAILED   clients may be absent in a round: ")
+    assert "needs a number for each of the 3 clients that are present" in line
+    assert said[-2] == "ok       soft targets can be softened (temperature)"
+    assert said[-1].endswith(": 1 checks failed")
 
 
 def test_of_bytes_that_depend_on_values_only_the_columns_that_differ_are_named(outside):
@@ -218,6 +250,11 @@ def test_a_spec_that_suits_the_method_can_be_given(outside):
     assert (
         "skipped  a run that is stopped and resumed has the same bits: the spec has" in done.stdout
     )
+    assert done.returncode == 0, done.stdout
+    alone = spec | {"clients": 1, "local": {"epochs": 1}, "seed": 0}
+    Path("spec.json").write_text(json.dumps(alone))
+    done = outside(RIGHT, "given", "--spec", "spec.json")
+    assert "skipped  predictions of adversaries are falsified: the spec has one" in done.stdout
     assert done.returncode == 0, done.stdout
     Path("spec.json").write_text(json.dumps(spec | {"public": None}))
     done = outside(RIGHT, "given", "--spec", "spec.json")

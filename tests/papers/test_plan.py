@@ -82,6 +82,38 @@ def test_finished_runs_whose_own_module_changed_are_named(tmp_path, own_modules)
     said = made_by_earlier_code(plan(tmp_path, tmp_path, papers=["who_to_trust"]))
     assert said.startswith("own_average changed after a finished run was made with it")
     assert said.endswith(f" anew, remove {here.layout.run(others[0])}")
+    targets = here.layout.targets(others[0])
+    targets.parent.mkdir(parents=True)
+    targets.touch()
+    said = made_by_earlier_code(plan(tmp_path, tmp_path, papers=["who_to_trust"]))
+    assert said.endswith(f" anew, remove {here.layout.run(others[0])}, and {targets.parent}")
+
+
+def test_clients_whose_own_model_changed_are_named_with_their_runs(tmp_path, own_modules):
+    """Runs in stages would be made of them again."""
+    data = load_yaml(PAPERS / "fedol.yaml")
+    for models in data["datasets"].values():
+        models["models"] = ["own_net:Net(hidden=[16])"]
+    (tmp_path / "fedol.yaml").write_text(yaml.safe_dump(data))
+    module = tmp_path / "own_net.py"
+    module.write_text("from fedlogit.models.mlp import Mlp\n\n\nclass Net(Mlp):\n    pass\n")
+    here = plan(tmp_path, tmp_path, papers=["fedol"])
+    run = next(run for a in here.artefacts for run in here.runs(a) if here.clients_of(run))
+    clients = here.layout.clients(here.clients_of(run))
+    finish(tmp_path, run)
+    clients.mkdir(parents=True)
+    made = {"own_code": external_code({"models": "own_net:Net"})}
+    here.layout.result(run).write_text(json.dumps({"provenance": made}))
+    (clients / "clients.json").write_text(json.dumps(made))
+    here.layout.targets(run).parent.mkdir(parents=True)
+    here.layout.targets(run).touch()
+    module.write_text(f"{module.read_text()}# now with tanh\n")
+    said = made_by_earlier_code(plan(tmp_path, tmp_path, papers=["fedol"]))
+    assert said.endswith(f" anew, remove {here.layout.run(run)}, and {clients}")
+    again = {"own_code": external_code({"models": "own_net:Net"})}
+    (clients / "clients.json").write_text(json.dumps(again))
+    said = made_by_earlier_code(plan(tmp_path, tmp_path, papers=["fedol"]))
+    assert said.endswith(f" anew, remove {here.layout.run(run)}")
 
 
 @pytest.mark.slow

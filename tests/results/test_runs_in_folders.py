@@ -13,6 +13,8 @@ from support.sealed import seal
 from fedlogit.cli import main
 from fedlogit.errors import FedlogitError
 from fedlogit.files import read_json, write_json
+from fedlogit.results.figures import draw
+from fedlogit.results.formatting import sentence
 from fedlogit.results.runs_in_folders import beside_each_other, every_round, find_runs, run_table
 
 
@@ -69,6 +71,24 @@ def test_runs_that_differ_in_what_they_keep_alone_count_once(make_run, tmp_path)
     found = find_runs([tmp_path])
     assert [run.folder for run in found.runs] == [whole]
     assert " 50.00 " in run_table(beside_each_other(found.runs))
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "heading"),
+    [
+        ([{"validation": 100}], " validation accuracy [%] "),
+        ([{"validation": 100, "with_test": True}], " test accuracy [%] "),
+        ([{"validation": 100}, {}], " test or validation accuracy [%] "),
+    ],
+)
+def test_the_heading_says_on_which_samples_accuracy_is(make_run, tmp_path, evaluations, heading):
+    for seed, evaluation in enumerate(evaluations):
+        make_run(seed=seed, evaluation=evaluation)
+    artefact = beside_each_other(find_runs([tmp_path]).runs)
+    assert heading in run_table(artefact)
+    name = sentence(heading.removesuffix(" [%] ").strip())
+    assert artefact.title == f"{name} by round"
+    assert draw(artefact).axes[0].get_ylabel() == name
 
 
 def test_a_line_is_the_mean_over_seeds(make_run, tmp_path):

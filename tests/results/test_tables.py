@@ -9,6 +9,7 @@ from support.sealed import seal
 from fedlogit.errors import FedlogitError
 from fedlogit.results.collect import collect
 from fedlogit.results.metric_words import metric_sentences
+from fedlogit.results.runs.gathered import measured_on
 from fedlogit.results.tables import write_table
 
 
@@ -42,6 +43,30 @@ def test_caption_states_scale_seeds_device_and_unit(three_by_two, make_artefact,
         "Numbers without ± are of one seed. n: seeds, where fewer. "
         "Scale: paper; 1-3 seeds; device: CPU test; engine: loop."
     )
+
+
+@pytest.mark.parametrize(
+    ("evaluations", "said"),
+    [
+        ([{"validation": 100}] * 2, "Validation accuracy in %, mean"),
+        ([{"validation": 100, "with_test": True}] * 2, "Test accuracy in %, mean"),
+        ([{"validation": 100}, {}], "Test or validation accuracy in %, mean"),
+    ],
+)
+def test_a_caption_says_on_which_samples_accuracy_is(
+    make_run, make_artefact, tmp_path, evaluations, said
+):
+    runs = [make_run(0.5, seed=seed, evaluation=e) for seed, e in enumerate(evaluations)]
+    one = make_artefact(*runs, options={"percent": True})
+    assert said in write_table(one, tmp_path / "t")[1].read_text()
+    labels = {"accuracy": "First", "balanced_accuracy": "Second"}
+    several = make_artefact(*runs, metrics=list(labels), labels=labels)
+    accuracy = said.partition(" in %")[0].lower()
+    assert f"First: {accuracy}; Second: balanced {accuracy}" in metric_text(several)
+
+
+def metric_text(artefact) -> str:
+    return " ".join(metric_sentences(artefact, measured_on(artefact)))
 
 
 def test_fewer_seeds_are_told_only_where_others_have_more(make_run, make_artefact, tmp_path):
@@ -319,4 +344,4 @@ def test_headings_are_put_in_other_words_once_and_only_where_that_says_more(
     make_run, make_artefact, labels, said
 ):
     artefact = make_artefact(make_run(), columns=["metric"], metrics=[*labels], labels=labels)
-    assert metric_sentences(artefact) == said
+    assert metric_sentences(artefact, "test") == said

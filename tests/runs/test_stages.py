@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import shutil
+import sys
 from typing import ClassVar
 
 import numpy as np
@@ -36,6 +37,7 @@ from fedlogit.runs import stages
 from fedlogit.runs.client_files import load_weights
 from fedlogit.runs.context import RunOptions
 from fedlogit.runs.logit_files import load_logits
+from fedlogit.runs.provenance import imported_own_code
 from fedlogit.runs.run import run
 from fedlogit.runs.setup import divide
 from fedlogit.runs.stages import (
@@ -50,6 +52,13 @@ from fedlogit.runs.stages import (
 from fedlogit.runs.target_files import save_targets
 
 ONCE = {"rounds": 1, "export": ["weights"], "local": {"epochs": 4}}
+OWN_NET = """
+from fedlogit.models.mlp import Mlp
+
+
+class Net(Mlp):
+    pass
+"""
 METHODS = ["local", "feddf", "fedet", "fedhkt", "mine", "fedol(iterations=3)", "aggregator"]
 
 
@@ -509,6 +518,30 @@ def test_a_run_names_the_code_and_data_that_its_clients_and_their_answers_are_of
         "logits_code_version": "2",
     }
     assert given.data == data
+
+
+def test_clients_of_a_model_that_has_changed_since_are_refused(
+    digits, tmp_path, monkeypatch, own_modules
+):
+    """Weights trained with ReLU fit the same network with tanh."""
+    (tmp_path / "own_net.py").write_text(OWN_NET)
+    once = ONCE | {"models": ["own_net:Net(hidden=[8])"], "local": {"epochs": 1}}
+    spec = small_spec(method="local", **once)
+    of = {"spec_digest": clients_spec(spec).digest(), "code_version": "0"}
+    made = of | train_clients(build(digits, clients_spec(spec)), tmp_path)
+    own = imported_own_code(spec.model_dump(mode="json"))
+    write_sealed(tmp_path / "clients.json", made | {"own_code": own | {"own_cut": "of a split"}})
+    export_logits(build(digits, spec), weights_of(tmp_path, spec), tmp_path)
+    paths = (tmp_path / "weights.safetensors", tmp_path / "logits.npz", None)
+    assert load_precomputed(spec, *paths).weights
+    (tmp_path / "own_net.py").write_text(f"{OWN_NET}# now with tanh\n")
+    monkeypatch.delitem(sys.modules, "own_net")  # as in the process that goes on
+    with refused("clients.json: the models are of other code: own_net ") as refusal:
+        load_precomputed(spec, *paths)
+    assert str(refusal.value).endswith(f"; remove {tmp_path} and give the same command again")
+    write_sealed(tmp_path / "clients.json", made)
+    with refused("own_net none -> "):
+        load_precomputed(spec, *paths)
 
 
 def test_the_logits_that_a_run_exports_are_answers(clients, tmp_path):

@@ -36,6 +36,7 @@ from fedlogit.results.figures._panels import (
 )
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
+from fedlogit.results.runs.gathered import measured_on
 from fedlogit.results.style import PALETTE, new_figure, panel_title
 
 __all__ = ["CELL", "draw", "last_third"]
@@ -116,7 +117,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             _row(artefact, row, near, references, lines)
             for axes, found in zip(row, late[dataset], strict=True):
                 _enlarge(axes, found, lines.metric)
-    _name_axes(grid, artefact.metric)
+    _name_axes(grid, metric_label(artefact.metric, measured_on(artefact)))
     lower = "lower panels: the last rounds of the methods that end near the best" if late else ""
     left_out = log_axis_note(shown[artefact.metric], log=options.log)
     title(figure, artefact, final, band_note(shown, bars=not bands), lower, left_out)
@@ -300,10 +301,10 @@ def _enlarge(axes: Axes, late: _Late, metric: str) -> None:
             limits(least - margin, most + margin)
 
 
-def _name_axes(grid: np.ndarray, metric: str) -> None:
+def _name_axes(grid: np.ndarray, label: str) -> None:
     """Name the vertical axis at the first panel of a row, the rounds at the last of a column."""
     for row in filter(None, map(_panels_with_runs, grid)):
-        row[0].set_ylabel(sentence(metric_label(metric)))
+        row[0].set_ylabel(sentence(label))
     for panels in filter(None, map(_panels_with_runs, grid.T)):
         panels[-1].set_xlabel("Round")
 

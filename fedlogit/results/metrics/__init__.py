@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 from fedlogit.errors import DataError
 from fedlogit.papers.metric_names import is_counted, is_share, unknown_metric
@@ -34,10 +35,15 @@ def metric_of(name: str) -> Metric:
     return Metric(column, label, decimals=0 if is_counted(column) else None)
 
 
-def metric_label(name: str) -> str:
-    """Return what a metric is called in words: ``accuracy@10`` is test accuracy after round 10."""
+def metric_label(name: str, samples: str = "test") -> str:
+    """Return what a metric is called in words: ``accuracy@10`` is test accuracy after round 10.
+
+    Args:
+        name: The metric.
+        samples: Which samples it was measured on, as from `measured_on`.
+    """
     _, _, when = name.partition("@")
-    label = metric_of(name).label
+    label = re.sub(r"\btest\b", samples, metric_of(name).label)
     return f"{label} after round {when}" if when else label
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from fedlogit.errors import DataError, FedlogitError
 from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.results.runs.run import Run, read_run
+from fedlogit.spec import RunSpec
 
-__all__ = ["gather", "gather_one_dataset"]
+__all__ = ["gather", "gather_one_dataset", "measured_on", "samples_of"]
 
 
 def gather(artefact: Artefact) -> list[tuple[RunRef, Run]]:
@@ -37,6 +38,20 @@ def gather_one_dataset(artefact: Artefact) -> list[tuple[RunRef, Run]]:
             f"{artefact.name}: dataset = {datasets}: give one; another is another table"
         )
     return found
+
+
+def measured_on(artefact: Artefact) -> str:
+    """Return `samples_of` an artefact's runs.
+
+    Raises:
+        DataError: as `gather`.
+    """
+    return samples_of(run.spec for _, run in gather(artefact))
+
+
+def samples_of(specs: Iterable[RunSpec]) -> str:
+    """Return which samples runs' scores are of: ``test``, ``validation``, or both with an "or"."""
+    return " or ".join(sorted({spec.evaluation.samples for spec in specs}))
 
 
 def _check_data(name: str, runs: list[Run]) -> None:
