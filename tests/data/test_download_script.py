@@ -193,6 +193,22 @@ def test_a_source_of_no_known_kind_is_refused(tiny, sources, tmp_path, source, s
         download("tiny", tmp_path / "raw", None, sources(f"  - {source}\n"))
 
 
+def test_a_text_of_a_mirror_is_three_files_in_a_folder_of_its_name(
+    tiny, sources, tmp_path, monkeypatch
+):
+    sizes = {"classes": 0, "shape": (), "train": 0, "test": 0, "mean": (), "std": ()}
+    text = dataclasses.replace(tiny, kind="text", digest="", **sizes)
+    monkeypatch.setitem(DATASETS, "tiny", text)
+    path = sources("  - {kind: mirror, format: text}\n")
+    (tmp_path / "mirror/tiny").mkdir(parents=True)
+    with refused("mirror has no tiny/train.txt"):
+        download("tiny", tmp_path / "raw", tmp_path / "mirror", path)
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"mirror/tiny/{split}.txt").write_text(f"A {split} split.")
+    mark = download("tiny", tmp_path / "raw", tmp_path / "mirror", path)
+    assert sorted(mark.files) == ["test.txt", "train.txt", "valid.txt"]
+
+
 def test_a_stated_file_digest_is_checked(tiny, idx_files, web, sources, tmp_path):
     web |= idx_files
     name = next(iter(idx_files))
