@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 from fedlogit.commands._values import given_path
-from fedlogit.data.prepare import prepare
+from fedlogit.data.prepare import lacking_classes, prepare
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,5 +29,7 @@ def main(args: argparse.Namespace) -> None:
     """Carry the command out."""
     raw = args.raw or Path("data/raw") / args.dataset
     about = prepare(args.dataset, raw, args.out)
+    if lacking := lacking_classes(about):
+        print(f"note: {args.dataset} has {lacking}")
     parts = [about["title"], f"digest {about['digest'][:12]}", about.get("content", "")]
     print(f"{args.out / args.dataset}.npz: {', '.join(filter(None, parts))}")

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from fedlogit.data import isic
@@ -23,6 +24,16 @@ __all__ = ["Mark", "download", "read_mark"]
 
 _CONTENT = "what it gave"
 """What errors call the content of a source."""
+_LOCAL = ("mirror", "folder", "embedded")  # kinds of sources that no network helps to reach
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """Why a source did not serve; if its files `arrived`, it had them, and they are wrong."""
+
+    source: Base
+    reason: str
+    arrived: bool
 
 
 class Mark(FrozenConfig):
@@ -96,15 +107,19 @@ def _refuse_changed(mark: Mark, sources: list[Base], out: Path, mirror: Path | N
 
 def _first(sources: list[Base], name: str, out: Path, mirror: Path | None) -> Mark:
     """Fill `out` from the first source that serves."""
-    failures = []
+    failures: list[_Failure] = []
     for source in sources:
         with _workspace(out) as temporary:
+            arrived = False
             try:
-                mark = _try(source, name, temporary, mirror)
+                served = source.fetch(name, temporary, mirror)
+                arrived = True
+                mark = _checked(source, name, temporary, served)
             except (DataError, OSError) as error:
                 # The files of the source, not their copies, which are gone by then.
                 reason = str(error).replace(f"{temporary}{os.sep}", "")
-                failures.append(f"{_place(source, mirror)}: {reason}")
+                reason = f"{_place(source, mirror)}: {reason}"
+                failures.append(_Failure(source, reason, arrived))
                 continue
             _move(temporary, out, mark)
             return mark
@@ -156,9 +171,8 @@ def _workspace(out: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _try(source: Base, name: str, folder: Path, mirror: Path | None) -> Mark:
-    """Fetch from one source, decode and check; return what ``source.json`` will hold."""
-    served = source.fetch(name, folder, mirror)
+def _checked(source: Base, name: str, folder: Path, served: str) -> Mark:
+    """Decode and check what a source gave; return what ``source.json`` will hold."""
     raw = Raw(folder)
     if isinstance(source, Folder):
         isic.survey(raw, Path(served))
@@ -220,16 +234,26 @@ def _refuse_others(out: Path, mark: Mark, ours: set[str] | None) -> None:
             )
 
 
-def _nothing(name: str, failures: list[str], mirror: Path | None, homepage: str) -> str:
+def _nothing(name: str, failures: list[_Failure], mirror: Path | None, homepage: str) -> str:
     """Return the message for the case that no source served."""
-    tried = "; ".join(f"({i}) {failure}" for i, failure in enumerate(failures, 1))
-    wrong = any(_CONTENT in failure for failure in failures)
-    card_too = "Correct the files, or the card in fedlogit/data/cards.py. " if wrong else ""
+    tried = "; ".join(f"({i}) {failure.reason}" for i, failure in enumerate(failures, 1))
+    advice = "".join(f"{part}. " for part in _advice(failures))
     return (
-        f"no source served {name}. Tried: {tried}. {_stand_in(name, mirror)}{card_too}"
-        f"Connect to the network, or give a folder that holds it with --mirror FOLDER or "
-        f"FEDLOGIT_MIRROR (see docs/add-a-dataset.md and {homepage})"
+        f"no source served {name}. Tried: {tried}. {_stand_in(name, mirror)}{advice}"
+        f"See docs/add-a-dataset.md and {homepage}"
     )
+
+
+def _advice(failures: list[_Failure]) -> list[str]:
+    """Return what may help: a network only who needs one, and a folder only who lacks one."""
+    absent = {failure.source.kind for failure in failures if not failure.arrived}
+    ways = ["connect to the network"] if absent.difference(_LOCAL) else []
+    if absent & {"mirror", "folder"}:
+        ways.append("give a folder that holds it with --mirror FOLDER or FEDLOGIT_MIRROR")
+    arrived = any(failure.arrived for failure in failures)
+    wrong = ["Correct the files, or the card in fedlogit/data/cards.py"] if arrived else []
+    either = ", or ".join(ways)
+    return [*wrong, either[0].upper() + either[1:]] if ways else wrong
 
 
 def _stand_in(name: str, mirror: Path | None) -> str:

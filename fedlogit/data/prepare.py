@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ from fedlogit.errors import DataError
 from fedlogit.files import load_npz, remove_leftovers_of, save_npz, write_json
 from fedlogit.locks import held
 
-__all__ = ["describe", "prepare"]
+__all__ = ["describe", "lacking_classes", "prepare"]
 
 _PIXELS = 2**22  # summed at once, in double precision: 34 MB a channel, and as much for squares
+_SPLITS = {"train": "training"}
+_NAMED = 10  # classes, of those without samples
 _IMAGES = 4096  # summed at once at most: other parts of small images give other last bits
 
 
@@ -97,6 +100,19 @@ def describe(about: Card, arrays: Arrays, digest: str) -> dict[str, Any]:
         if key.startswith("y_")
     }
     return described
+
+
+def lacking_classes(described: Mapping[str, Any]) -> str:
+    """Return, of a card as plain data, which classes have no sample in which split, or ""."""
+    parts = []
+    for split, counts in described["class_counts"].items():
+        lacking = [str(label) for label, count in enumerate(counts) if not count]
+        if lacking:
+            others = len(lacking) - _NAMED
+            more = f" and {others} others" if others > 0 else ""
+            classes = f"class{'es' * (len(lacking) > 1)} {', '.join(lacking[:_NAMED])}{more}"
+            parts.append(f"no {_SPLITS.get(split, split)} sample of {classes}")
+    return "; ".join(parts)
 
 
 def _moments(images: np.ndarray) -> tuple[list[float], list[float]]:

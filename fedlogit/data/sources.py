@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from fedlogit.data.content import TEXTS
 from fedlogit.data.transport import TIMEOUT, client, get
 from fedlogit.errors import DataError, unknown
 from fedlogit.files import file_digest
@@ -125,7 +126,8 @@ class Mirror(Base):
 
     def paths(self, name: str) -> list[str]:
         """Return what the mirror should hold, relative to it."""
-        return list(self.files) or [f"{name}.npz"]
+        usual = [f"{name}/{split}.txt" for split in TEXTS] if self.format == "text" else []
+        return list(self.files) or usual or [f"{name}.npz"]
 
     def about(self) -> str:
         """Return ``mirror``."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
@@ -16,11 +17,12 @@ from fedlogit.engine_names import CPU_ENGINES
 from fedlogit.errors import FedlogitError, unknown
 from fedlogit.papers.component_checks import check_components
 from fedlogit.papers.expansion import expand
-from fedlogit.papers.loading import load_paper
+from fedlogit.papers.loading import list_papers, load_paper
 from fedlogit.papers.planned import Cell, PlannedArtefact
 from fedlogit.papers.resolved import ResolutionCache, ResolvedRun, RunIndex
 from fedlogit.papers.schema import JUDGED_SCALE, Paper
 from fedlogit.papers.selection import (
+    choose_them,
     no_such_scale,
     not_planned,
     with_datasets,
@@ -72,7 +74,7 @@ class Plan:
         # What finished runs cover is drawn at every scale, whichever is named beside it.
         at_any = settings.frozen and settings.partial and settings.scale == JUDGED_SCALE
         if len(self._lacking_scale) == len(papers) and not at_any:
-            raise no_such_scale(papers, settings.scale)
+            raise no_such_scale(papers, settings.scale, self._others_with(settings.scale))
         scaled = [name for name in self.papers if name not in self._lacking_scale]
         self.artefacts: list[PlannedArtefact] = [
             a for name in scaled for a in self.drawable_of(name, settings.scale)
@@ -268,9 +270,21 @@ class Plan:
         if name not in self.papers:
             error = unknown("paper in config.yaml's 'papers'", name, self.papers)
             if name not in self.settings.papers and (self._folder / f"{name}.yaml").exists():
-                error = FedlogitError(f"{error}; add it there, or give --config 'papers=[{name}]'")
+                error = FedlogitError(f"{error}; {choose_them(name)}")
             raise error
         return self.papers[name]
+
+    def _others_with(self, scale: str) -> list[str]:
+        """Return the papers that have a scale, of those that the settings do not name."""
+        found = []
+        for name in list_papers(self._folder):
+            with suppress(FedlogitError):  # of a paper that nobody asked for
+                if (
+                    name not in self.settings.papers
+                    and scale in load_paper(name, self._folder).scales
+                ):
+                    found.append(name)
+        return found
 
     def _is_covered(self, artefact: PlannedArtefact) -> bool:
         """Return whether every run on some data set with some seed has a result."""

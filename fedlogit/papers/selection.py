@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from fedlogit.errors import FedlogitError, did_you_mean, unknown
 from fedlogit.papers.schema import Paper
 
-__all__ = ["no_such_scale", "not_planned", "nothing_to_show", "with_datasets", "without_scale"]
+__all__ = [
+    "choose_them",
+    "no_such_scale",
+    "not_planned",
+    "nothing_to_show",
+    "with_datasets",
+    "without_scale",
+]
+
+
+def choose_them(*names: str) -> str:
+    """Return how papers that have a file, but are not among the chosen, are chosen."""
+    which = "it" if len(names) == 1 else "them"
+    return f"add {which} there, or give --config 'papers=[{','.join(names)}]'"
 
 
 def with_datasets(papers: dict[str, Paper], names: Iterable[str]) -> dict[str, Paper]:
@@ -29,8 +42,22 @@ def without_scale(papers: Mapping[str, Paper], scale: str) -> dict[str, str]:
     return {name: ", ".join(paper.scales) for name, paper in others.items()}
 
 
-def no_such_scale(papers: Mapping[str, Paper], scale: str) -> FedlogitError:
-    """Return the error for a scale that no paper has: the nearest one, and those that each has."""
+def no_such_scale(papers: Mapping[str, Paper], scale: str, others: Sequence[str]) -> FedlogitError:
+    """Return the error for a scale that no paper has: the nearest one, and those that each has.
+
+    Args:
+        papers: Those that are chosen.
+        scale: What was asked for.
+        others: Papers that have it, but are not chosen.
+    """
+    error = _no_such_scale(papers, scale)
+    if not others:
+        return error
+    have = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it"
+    return FedlogitError(f"{error}; {have}, but config.yaml's 'papers' not: {choose_them(*others)}")
+
+
+def _no_such_scale(papers: Mapping[str, Paper], scale: str) -> FedlogitError:
     if len(papers) == 1:
         (only,) = papers.values()
         return unknown(f"scale of paper {only.paper}", scale, only.scales)

@@ -128,14 +128,14 @@ def _differing_keys(specs: Sequence[RunSpec]) -> dict[str, list[str]]:
     return {method: list(keys) for method, keys in found.items()}
 
 
-def _flat_values(spec: RunSpec) -> dict[str, Any]:
-    """Return a spec's values by dotted keys, less what an axis says."""
-    values = dotted_keys.flat(spec.model_dump(mode="json"))
+def _flat_values(spec: RunSpec, *, defaults: bool = True) -> dict[str, Any]:
+    """Return a spec's values by dotted keys, with or without defaults, less what an axis says."""
+    values = dotted_keys.flat(spec.model_dump(mode="json", exclude_defaults=not defaults))
     return {k: v for k, v in values if not k.startswith((*_OWN_AXES, *_NO_NUMBER))}
 
 
 def _label(spec: RunSpec, keys: Sequence[str]) -> str:
-    values = _flat_values(spec)
+    values = _flat_values(spec, defaults=False)
     given = [(key, values[key]) for key in keys if values.get(key) is not None]
     arguments = ", ".join(f"{k.removeprefix('method.params.')}={value!r}" for k, value in given)
     return f"{spec.method.name}({arguments})" if arguments else spec.method.name

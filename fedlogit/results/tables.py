@@ -30,6 +30,13 @@ __all__ = [
     "write_table",
 ]
 
+_GREEK = dict(zip("αβγδεζηθικλμνξπρςστυφχψωΓΔΘΛΞΠΣΥΦΨΩ", (
+    "alpha", "beta", "gamma", "delta", "varepsilon", "zeta", "eta", "theta", "iota", "kappa",
+    "lambda", "mu", "nu", "xi", "pi", "rho", "varsigma", "sigma", "tau", "upsilon", "varphi",
+    "chi", "psi", "omega", "Gamma", "Delta", "Theta", "Lambda", "Xi", "Pi", "Sigma", "Upsilon",
+    "Phi", "Psi", "Omega",
+), strict=True))  # fmt: skip
+_LIKE_LATIN = dict(zip("οΑΒΕΖΗΙΚΜΝΟΡΤΧ", "oABEZHIKMNOPTX", strict=True))  # have no command
 _TEX = {c: "\\" + c for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -44,8 +51,10 @@ _TEX = {c: "\\" + c for c in "&%$#_{}"} | {
     "⌊": r"$\lfloor$",
     "⌋": r"$\rfloor$",
     "\xa0": "~",
-    **{"α": r"$\alpha$", "λ": r"$\lambda$", "μ": r"$\mu$", "ρ": r"$\rho$", "Γ": r"$\Gamma$"},
+    **{letter: rf"$\{command}$" for letter, command in _GREEK.items()},
+    **{letter: f"${latin}$" for letter, latin in _LIKE_LATIN.items()},
 }
+_PDFLATEX = r"[^\0-ſ‘’‚“”„—…•€™]"  # what it does not know: what is neither Latin nor punctuation
 _TEX_NEEDS = "% \\usepackage{array,booktabs,longtable,multirow}\n"
 _LABEL = re.compile("[^a-z0-9]+")  # what a label has a hyphen for
 _LONGEST_FLOAT = 45  # rows on a page, beside a caption and two of headings
@@ -108,7 +117,7 @@ def _write(
     return [
         write_csv(out.with_name(f"{out.name}.csv"), numbers),
         write_text(out.with_name(f"{out.name}.md"), text),
-        write_text(out.with_name(f"{out.name}.tex"), _TEX_NEEDS + "\n".join(latex)),
+        write_text(out.with_name(f"{out.name}.tex"), _needs(latex) + "\n".join(latex)),
     ]
 
 
@@ -336,6 +345,15 @@ def _latex(
     )
     # pandas would have the whole caption again on each page of a long table.
     return text.replace(rf"\caption[]{{{whole}}}", rf"\caption[]{{{title} (continued)}}")
+
+
+def _needs(latex: Sequence[str]) -> str:
+    """Return comments that say what a document needs to have these tables in it."""
+    foreign = sorted(set(re.findall(_PDFLATEX, "".join(latex))))
+    if not foreign:
+        return _TEX_NEEDS
+    said = "lualatex and a font with these letters, which pdflatex does not know"
+    return f"{_TEX_NEEDS}% {said}: {' '.join(foreign)}\n"
 
 
 def _column_format(grid: pd.DataFrame, right: Sequence[str] | None) -> str:

@@ -48,6 +48,7 @@ class SnakemakeProgress(logging.Filter):
         terminal: The stream of one line; None writes each line as a message.
         clock: Seconds, of any beginning.
         targets: Gives what may be asked for, to suggest the nearest.
+        others: Gives the papers that could be, if they were chosen.
     """
 
     def __init__(
@@ -56,9 +57,10 @@ class SnakemakeProgress(logging.Filter):
         terminal: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
         targets: Callable[[], Iterable[str]] = tuple,
+        others: Callable[[], Iterable[str]] = tuple,
     ) -> None:
         super().__init__()
-        self._targets = targets
+        self._targets, self._others = targets, others
         self._all_messages, self._terminal, self._clock = all_messages, terminal, clock
         self._names: dict[int, str] = {}
         self._finished: list[str] = []
@@ -84,7 +86,8 @@ class SnakemakeProgress(logging.Filter):
         elif event == "error" and (mistake := _MISTAKE.search(str(record.msg))):
             record.msg = f"error: {dedent(mistake[1])}"
         elif event == "error" and (missing := _NO_RULE.search(str(record.msg))):
-            record.msg = f"error: {no_such_target(missing[1], self._targets())}"
+            said = no_such_target(missing[1], self._targets(), self._others())
+            record.msg = f"error: {said}"
         elif str(record.msg).startswith(_STOPPING):
             with suppress(ValueError):  # not in the main thread
                 signal.signal(signal.SIGINT, _ignore_once)
@@ -137,10 +140,13 @@ def duration(seconds: float) -> str:
 
 
 def shorten_messages(
-    logger: logging.Logger, all_messages: bool, targets: Callable[[], Iterable[str]] = tuple
+    logger: logging.Logger,
+    all_messages: bool,
+    targets: Callable[[], Iterable[str]] = tuple,
+    others: Callable[[], Iterable[str]] = tuple,
 ) -> None:
     """Shorten the messages of Snakemake's logger; once, also where the workflow is read again."""
     for old in [f for f in logger.filters if type(f).__name__ == SnakemakeProgress.__name__]:
         logger.removeFilter(old)
     terminal = sys.stderr if sys.stderr.isatty() else None
-    logger.addFilter(SnakemakeProgress(all_messages, terminal, targets=targets))
+    logger.addFilter(SnakemakeProgress(all_messages, terminal, targets=targets, others=others))

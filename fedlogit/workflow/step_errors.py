@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
+from fedlogit.papers.selection import choose_them
+
 __all__ = ["error_in", "failure", "no_such_target"]
 
 _ERROR = "error: "
@@ -33,9 +35,18 @@ def failure(outputs: Iterable[str], logs: Iterable[str]) -> str:
     return f"failed: {made} ({', '.join(logs) or 'no log'}): {error.removeprefix(_ERROR)}"
 
 
-def no_such_target(target: str, known: Iterable[str]) -> str:
-    """Return the error for a target that no rule makes, with the nearest rule or path."""
+def no_such_target(target: str, known: Iterable[str], others: Iterable[str] = ()) -> str:
+    """Return the error for a target that no rule makes, with the nearest rule or path.
+
+    Args:
+        target: What was asked for.
+        known: What may be asked for.
+        others: Papers that have a file, but are not chosen, so that no rule has their name.
+    """
     known = list(known)
+    if target in others:
+        lacking = f"no rule makes {target!r}, for it is not among config.yaml's 'papers'"
+        return f"{lacking}; {choose_them(target)}"
     if target in _TRAINING or (_folder(target) in _TRAINED and not _in_folder(target, known)):
         return f"no rule makes {target!r}: frozen = true leaves out the rules that train"
     near = _nearest_path(target, known) if "/" in target else _nearest_name(target, known)

@@ -150,12 +150,33 @@ def test_a_card_that_does_not_fit_itself_is_refused_before_a_download(
     assert not (tmp_path / "raw").exists()
 
 
-def test_content_that_is_not_as_its_card_says_asks_to_correct_either(
-    tiny, mirror, sources, tmp_path, monkeypatch
+CORRECT = "Correct the files, or the card in fedlogit/data/cards.py. "
+NETWORK = "Connect to the network"
+FOLDER = "ive a folder that holds it with --mirror FOLDER or FEDLOGIT_MIRROR"
+
+
+@pytest.mark.parametrize(
+    ("addresses", "mirrored", "advice"),
+    [
+        (None, "wrong", CORRECT),
+        (None, "damaged", CORRECT),
+        (None, "", f"G{FOLDER}. "),
+        ("https://one.example/", "wrong", f"{CORRECT}{NETWORK}. "),
+        ("https://one.example/", "", f"{NETWORK}, or g{FOLDER}. "),
+    ],
+)
+def test_what_is_advised_could_help(
+    tiny, mirror, web, sources, tmp_path, monkeypatch, addresses, mirrored, advice
 ):
     monkeypatch.setitem(DATASETS, "tiny", dataclasses.replace(tiny, digest="", train=7))
-    with refused("Correct the files, or the card in fedlogit/data/cards.py. Connect to the"):
-        download("tiny", tmp_path / "raw", mirror, sources(MIRROR))
+    if mirrored == "damaged":
+        (mirror / "tiny.npz").write_bytes(b"no archive")
+    path = sources((url(addresses, ["a.gz"]) if addresses else "") + MIRROR)
+    with pytest.raises(DataError) as error:
+        download("tiny", tmp_path / "raw", mirror if mirrored else None, path)
+    end = f". {advice}See docs/add-a-dataset.md and https://example.org"
+    assert str(error.value).endswith(end)
+    assert str(error.value).count(". ") == end.count(". ") + 1  # nothing is before it but the cause
 
 
 @pytest.mark.parametrize(
@@ -171,6 +192,22 @@ def test_content_that_is_not_as_its_card_says_asks_to_correct_either(
 def test_a_source_of_no_known_kind_is_refused(tiny, sources, tmp_path, source, said):
     with refused(said):
         download("tiny", tmp_path / "raw", None, sources(f"  - {source}\n"))
+
+
+def test_a_text_of_a_mirror_is_three_files_in_a_folder_of_its_name(
+    tiny, sources, tmp_path, monkeypatch
+):
+    sizes = {"classes": 0, "shape": (), "train": 0, "test": 0, "mean": (), "std": ()}
+    text = dataclasses.replace(tiny, kind="text", digest="", **sizes)
+    monkeypatch.setitem(DATASETS, "tiny", text)
+    path = sources("  - {kind: mirror, format: text}\n")
+    (tmp_path / "mirror/tiny").mkdir(parents=True)
+    with refused("mirror has no tiny/train.txt"):
+        download("tiny", tmp_path / "raw", tmp_path / "mirror", path)
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"mirror/tiny/{split}.txt").write_text(f"A {split} split.")
+    mark = download("tiny", tmp_path / "raw", tmp_path / "mirror", path)
+    assert sorted(mark.files) == ["test.txt", "train.txt", "valid.txt"]
 
 
 def test_a_stated_file_digest_is_checked(tiny, idx_files, web, sources, tmp_path):

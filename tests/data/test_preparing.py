@@ -11,10 +11,11 @@ import pytest
 from sklearn.datasets import load_digits
 from support.refusals import refused
 
+from fedlogit.cli import call
 from fedlogit.data import DATASETS, embedded, load
 from fedlogit.data.content import canonical, check, content_digest
 from fedlogit.data.download import download
-from fedlogit.data.prepare import _at_once, _moments, prepare
+from fedlogit.data.prepare import _at_once, _moments, lacking_classes, prepare
 from fedlogit.errors import DataError
 
 MIRROR = "  - {kind: mirror, format: npz}\n"
@@ -36,6 +37,24 @@ def test_the_card_says_what_was_prepared(tiny, raw, tmp_path):
     assert about["train_std"] == [round((1295 / 12) ** 0.5 / 255, 6)]
     assert (about["digest"], about["source"]) == (tiny.digest, "mirror")
     assert (about["licence"], about["homepage"]) == ("none", "https://example.org")
+
+
+def test_classes_without_samples_are_named(tiny, raw, tmp_path, monkeypatch, capsys):
+    told = [str(raw), "--out", str(tmp_path)]
+    call("prepare", ["tiny", "--raw", *told])
+    assert "note:" not in capsys.readouterr().out
+    monkeypatch.setitem(DATASETS, "tiny", replace(tiny, classes=15, digest=""))
+    call("prepare", ["tiny", "--raw", *told])
+    lacking = "of classes 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 3 others"
+    first, last = capsys.readouterr().out.splitlines()
+    assert first == f"note: tiny has no training sample {lacking}; no test sample {lacking}"
+    assert last.startswith(str(tmp_path / "tiny.npz"))
+
+
+def test_one_class_without_samples_is_named_where_it_has_none():
+    counts = {"train": [3, 1, 0], "test": [1, 1, 1]}
+    assert lacking_classes({"class_counts": counts}) == "no training sample of class 2"
+    assert lacking_classes({"class_counts": {}}) == ""
 
 
 def test_moments_of_large_images_take_little_memory():

@@ -17,6 +17,7 @@ from documented import ROOT, Block, applied
 
 from fedlogit.commands._cache import read_listing, write_listing
 from fedlogit.data import load_arrays
+from fedlogit.data.embedded import docstrings
 from fedlogit.results.verdicts.compare import runs_behind
 
 # What a reader's shell would not give: a warm start, no network (nothing listens there).
@@ -117,10 +118,14 @@ class Reader:
         self.starts += 1
 
     def _mirror(self) -> None:
-        """Put digits into a mirror as `letters`, the data set that a page adds."""
+        """Put digits and docstrings into a mirror, as the data sets that a page adds."""
         (self.root.parent / "mirror").mkdir()
         arrays, _ = load_arrays("digits", self.root)
         np.savez(self.root.parent / "mirror/letters.npz", **arrays)
+        (self.root.parent / "mirror/letters_of_austen").mkdir()
+        for split, text in docstrings().items():
+            path = self.root.parent / f"mirror/letters_of_austen/{split}.txt"
+            path.write_bytes(text.tobytes()[:10_000])
 
     def run(self, command: str) -> str:
         """Run a command in the root of the copy, in a shell with the environment activated.

@@ -378,6 +378,18 @@ def test_a_scale_that_no_paper_has_is_an_error_that_names_what_each_has(tmp_path
         plan(tmp_path, studies, papers=["study"], scale="papr", **finished)
 
 
+def test_a_scale_that_only_papers_have_which_are_not_chosen_names_these(tmp_path, studies):
+    (studies / "broken.yaml").write_text("paper: another\n")
+    with refused(
+        "(one of: paper); fedol, trial have it, but config.yaml's 'papers' not: add them there, or"
+        " give --config 'papers=[fedol,trial]'"
+    ):
+        plan(tmp_path, studies, papers=["study"], scale="heavy")
+    (studies / "fedol.yaml").unlink()
+    with refused("; trial has it, but config.yaml's 'papers' not: add it there, or give"):
+        plan(tmp_path, studies, papers=["study"], scale="heavy")
+
+
 def test_what_finished_runs_cover_is_drawn_of_papers_without_the_judged_scale(tmp_path, studies):
     file = studies / "study.yaml"
     data = yaml.safe_load(file.read_text())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from shutil import rmtree
@@ -260,6 +261,26 @@ def test_blocks_of_a_page_are_written_and_checked(call, tmp_path):
     picture.with_suffix(".md").write_text("**Title**\n\n![Title](b.png)\n\nA caption.\n")
     assert call(*arguments, cwd=tmp_path).returncode == 0
     assert "**Title**\n\n![Title](../plots/b.png)\n\nA caption.\n<!--" in page.read_text()
+
+
+def test_titles_that_are_the_same_in_a_block_have_their_scale_behind_them(tmp_path):
+    names = [f"paper/{name}" for name in ("quick/a.png", "extended/a.png", "quick/b.png")]
+    for name in names:
+        file = tmp_path / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b"")
+        title = f"Figure {file.stem}"
+        text = f"**{title}**\n\n![{title}]({file.name})\n\nA caption.\n"
+        file.with_suffix(".md").write_text(text)
+    (tmp_path / "page.md").write_text(
+        f"<!-- made from {' '.join(names)} -->\n<!-- end -->\n"
+        f"<!-- made from {names[0]} -->\n<!-- end -->\n"
+    )
+    text = filled_page(tmp_path / "page.md", tmp_path)
+    assert re.findall(r"\*\*(.+)\*\*\n\n!\[(.+)\]", text) == [
+        (f"Figure {title}", f"Figure {title}")
+        for title in ("a, scale `quick`", "a, scale `extended`", "b", "a")
+    ]
 
 
 @pytest.mark.parametrize(

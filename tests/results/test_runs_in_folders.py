@@ -53,9 +53,18 @@ def test_what_else_differs_stands_beside_the_method(make_run, labels):
 def test_a_part_that_one_run_lacks_stands_beside_the_other(make_run, labels):
     make_run()
     make_run(participation=0.5)
-    plain, other = labels()
-    assert plain == "average"
-    assert other.startswith("average(participation.share=0.5")
+    assert labels() == ["average", "average(participation.share=0.5)"]
+
+
+def test_what_has_its_default_is_not_beside_the_method(make_run, labels):
+    make_run(temperature=2.0)
+    make_run(evaluation={"validation": 20, "with_test": True})
+    make_run()
+    assert labels() == [
+        "average",
+        "average(evaluation.validation=20, evaluation.with_test=True)",
+        "average(temperature=2.0)",
+    ]
 
 
 def test_what_a_run_keeps_is_no_difference(make_run, labels):

@@ -153,6 +153,31 @@ def test_latex_has_bold_and_code_of_markdown_and_greek_letters(make_run, make_ar
     assert r"$\mu$$^2$ *" in text
 
 
+def test_latex_has_a_command_for_every_greek_letter(make_run, make_artefact, tmp_path):
+    labels = {"average": "α & β, γ", "uwa": "Δω, ς Α"}
+    artefact = make_artefact(make_run(), make_run(method="uwa"), labels=labels)
+    text = write_table(artefact, tmp_path / "t")[2].read_text()
+    assert r"$\alpha$ \& $\beta$, $\gamma$" in text
+    assert r"$\Delta$$\omega$, $\varsigma$ $A$" in text
+    assert text.isascii()
+    alphabet = "".join(map(chr, [*range(0x391, 0x3A2), *range(0x3A3, 0x3AA), *range(0x3B1, 0x3CA)]))
+    artefact = make_artefact(make_run(), labels={"average": alphabet})
+    assert write_table(artefact, tmp_path / "t")[2].read_text().isascii()
+
+
+def test_latex_says_which_letters_pdflatex_does_not_know(make_run, make_artefact, tmp_path):
+    def heads(label: str) -> list[str]:
+        artefact = make_artefact(make_run(), labels={"average": label})
+        lines = write_table(artefact, tmp_path / "t")[2].read_text().splitlines()
+        return [line for line in lines if line.startswith("%")]
+
+    (plain,) = heads("Łódź § “é”…")
+    assert heads("平均 → 平") == [
+        plain,
+        "% lualatex and a font with these letters, which pdflatex does not know: → 均 平",
+    ]
+
+
 def test_latex_aligns_texts_of_an_analysis_at_the_left_and_wraps_long_ones(
     make_run, make_artefact, tmp_path
 ):

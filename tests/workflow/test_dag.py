@@ -556,6 +556,21 @@ def test_mistakes_in_a_target(snakemake, tmp_path, target, said):
     assert said in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("scale", "said"),
+    [
+        ("smoke", "no rule makes 'fedol', for it is not among config.yaml's 'papers'; add it"),
+        ("twenty_seeds", "; fedol has it, but config.yaml's 'papers' not: add it"),
+    ],
+)
+def test_a_paper_that_the_settings_do_not_name_says_how_to_choose_it(
+    snakemake, tmp_path, scale, said
+):
+    done = snakemake(tmp_path, "fedol", config=("papers=[celm]", f"scale={scale}"))
+    assert done.returncode == 1
+    assert f"{said} there, or give --config 'papers=[fedol]'" in done.stdout.splitlines()[-1]
+
+
 def commands(snakemake, folder: Path, *targets: str, config: tuple[str, ...] = SMOKE) -> list[str]:
     """Return the commands that a call would run, a line each."""
     places = ("-n", "-p", "--directory", str(folder))

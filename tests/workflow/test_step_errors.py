@@ -71,6 +71,14 @@ def test_a_target_that_no_rule_makes_has_the_nearest_rule_or_pattern():
     )
 
 
+def test_a_target_that_is_a_paper_which_was_not_chosen_says_how_to_choose_it():
+    said = no_such_target("study", ["celm", "studies"], others=["study"])
+    assert said == (
+        "no rule makes 'study', for it is not among config.yaml's 'papers'; add it there, or give"
+        " --config 'papers=[study]'"
+    )
+
+
 def test_of_a_path_only_what_is_in_its_folder_is_near():
     known = ["tally_train", "results/record.csv", "results/report/{paper}/{scale}.html"]
     known += [f"results/figures/{{paper}}/{{scale}}/{{id}}.{suffix}" for suffix in ("md", "png")]

@@ -4,6 +4,7 @@ import signal
 import threading
 
 from fedlogit.config import read_settings
+from fedlogit.papers import list_papers
 from fedlogit.runs import layout
 from fedlogit.runs.paths import stage_options
 from fedlogit.workflow import SUMMARY_PARTS, error_in, failure, shorten_messages
@@ -27,6 +28,11 @@ def targets():
     return names + [strip_wildcard_constraints(file) for file in files]
 
 
+def other_papers():
+    """Return the papers that have a file, but are not among those of the settings."""
+    return set(list_papers(ROOT / "workflow/papers")) - set(SETTINGS.papers)
+
+
 def restarts(job):
     """Return how often a job may be tried again: not after an error that would come again.
 
@@ -38,7 +44,8 @@ def restarts(job):
 
 # As a module, messages and jobs are not ours to change.
 if workflow.modifier.parent_modifier is None:
-    shorten_messages(snakemake_logger, workflow.output_settings.printshellcmds, targets)
+    _printed = workflow.output_settings.printshellcmds
+    shorten_messages(snakemake_logger, _printed, targets, other_papers)
     Job.restart_times = property(restarts)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from fedlogit.errors import DataError, FedlogitError
@@ -18,6 +19,7 @@ from fedlogit.errors import DataError, FedlogitError
 __all__ = ["filled_page"]
 
 _HEADING = re.compile("^(#+ )", re.MULTILINE)  # one level deeper, below the page's own
+_TITLE = re.compile(r"\*\*(.+)\*\*\n")  # what a table or figure begins with
 _BEGIN, _END = re.compile(r"<!-- made from (.+?) -->"), "<!-- end -->"
 
 
@@ -25,7 +27,8 @@ def filled_page(page: Path, root: Path) -> str:
     """Return the text of a page with each block made anew: Markdown as it is, pictures as links.
 
     A figure, which has a Markdown file of its name beside it, has its title above and its caption
-    below. The alternative text of any other picture is the page's own and stays.
+    below. The alternative text of any other picture is the page's own and stays. Titles that would
+    be the same in a block have their scale behind them.
 
     Args:
         page: A Markdown file with one block or more.
@@ -45,9 +48,27 @@ def filled_page(page: Path, root: Path) -> str:
         _, end, after = content.partition(_END)
         if not end:
             raise FedlogitError(f"{page}: the block made from {names} has no {_END}")
-        block = "\n\n".join(_block_text(root / name, page, content) for name in names.split())
+        paths = [root / name for name in names.split()]
+        parts = _told_apart(paths, [_block_text(path, page, content) for path in paths])
+        block = "\n\n".join(parts)
         text += f"<!-- made from {names} -->\n{block}\n{_END}{after}"
     return text
+
+
+def _told_apart(paths: Sequence[Path], texts: Sequence[str]) -> list[str]:
+    """Return texts of a block; where titles are the same, each has the scale of its file."""
+    titles = [found[1] if (found := _TITLE.match(text)) else "" for text in texts]
+    return [
+        _with_scale(text, title, path.parent.name) if title and titles.count(title) > 1 else text
+        for path, title, text in zip(paths, titles, texts, strict=True)
+    ]
+
+
+def _with_scale(text: str, title: str, scale: str) -> str:
+    longer = f"{title}, scale `{scale}`"
+    return text.replace(f"**{title}**", f"**{longer}**", 1).replace(
+        f"![{title}]", f"![{longer}]", 1
+    )
 
 
 def _block_text(path: Path, page: Path, old: str) -> str:
