@@ -103,7 +103,7 @@ def test_the_numbers_of_cifar10_in_the_findings_are_those_of_the_files():
     assert [line.strip(" |").split(" | ") for line in lines.splitlines()[2:10]] == [
         ["SLS, the paper's", *_shown(paper, "sls", spread=False)],
         ["one decay, three seeds", *_shown(whole, "sls", spread=True)],
-        ["one decay, seed 42", *_shown(seed_42, "sls", spread=False)],
+        ["one decay, seed 42", *_shown(one, "sls", spread=False)],
         ["one every 50 rounds", *_shown(every, "sls", spread=False)],
         ["PLS, the paper's", *_shown(paper, "pls_cifar10", spread=True)],
         ["one decay, three seeds", *_shown(whole, "pls_cifar10", spread=True)],
