@@ -26,8 +26,7 @@ def rounds(
 
 def _weighted(world, r, models, logits, floor, how, least):
     """Return softmax Σ_i w_i(x) f_i(x)."""
-    n, points, _ = logits.shape
-    log_density = np.full((n, points), -np.inf)
+    log_density = np.full(logits.shape[:2], -np.inf)
     for i, model in enumerate(models):
         held = world.validation[i]
         with torch.no_grad():
@@ -40,22 +39,21 @@ def _weighted(world, r, models, logits, floor, how, least):
         else:
             seed = world.address(world.seed, "em", i, r) % 2**32
             found = _by_em(own, min(len(set(labels)), len(own)), floor, seed)
-        for x in range(points):
+        for x in range(logits.shape[1]):
             z = logits[i, x].double().numpy()
             each = [norm.logpdf(z, m, np.sqrt(v)).sum() for m, v in found]
             if each:
                 log_density[i, x] = logsumexp(each) - np.log(len(each))
     with_density = (log_density > -np.inf).any(1)
-    nobody = np.isinf(log_density).all(0)
-    log_density[:, nobody] = 0.0
+    log_density[:, np.isinf(log_density).all(0)] = 0.0
     w = np.exp(log_density - logsumexp(log_density, axis=0))
-    z = sum(torch.tensor(w[i])[:, None] * logits[i].double() for i in range(n))
+    z = sum(torch.tensor(w[i])[:, None] * logits[i].double() for i in range(len(w)))
     more = {
         "kept/aggregation/weights": w,
         "weight_max": w.max(0).mean(),
         "weight_over_99": (w.max(0) > 0.99).mean(),
         "with_density": with_density.mean(),
-        "bytes_up.densities": 4 * points * n,
+        "bytes_up.densities": 4 * w.size,
     }
     return z.softmax(1), more
 

@@ -261,8 +261,8 @@ def test_the_picture_counts_what_the_table_has(answered):
     ]
     assert "2 of 4" in [text.get_text() for text in figure.axes[1].texts]
     assert figure.texts[0].get_text().replace("\n", " ") == (
-        "2 of 4 published numbers have a verdict: 2 from training (1 reproduced, 0 partly, 0 not,"
-        " 1 undecided or of one seed)"
+        "1 of 4 published numbers are decided: 1 from training (1 reproduced, 0 partly, 0 not);"
+        " 1 are inconclusive or of one seed"
     )
 
 
@@ -271,9 +271,9 @@ def test_the_title_of_the_picture_has_numbers_that_need_no_training_apart(answer
     rows = answered.assign(metric=["payload_megabytes", *answered["metric"][1:]])
     figure = draw_record(rows, {"who_to_trust": load_paper("who_to_trust", PAPERS)})
     assert figure.texts[0].get_text().replace("\n", " ") == (
-        "2 of 4 published numbers have a verdict: 1 from training (0 reproduced, 0 partly, 0 not,"
-        " 1 undecided or of one seed), 1 of bytes and distances, without training (1 reproduced,"
-        " 0 not)"
+        "1 of 4 published numbers are decided: 0 from training (0 reproduced, 0 partly, 0 not),"
+        " 1 of bytes and distances, without training (1 reproduced, 0 not); 1 are inconclusive or"
+        " of one seed"
     )
 
 

@@ -88,23 +88,21 @@ def draw_record(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> Figure:
 
 def _title(rows: pd.DataFrame) -> str:
     """Return what became of the numbers; those that need no training, which come out, apart."""
-    judged = rows[rows["verdict"].isin(VERDICTS)]
-    of_training = is_trained(judged)
-    found = counts(judged[of_training])
-    others = of_training.sum() - sum(found[name] for name in DECISIVE)
+    decided = rows[rows["verdict"].isin(DECISIVE)]
+    of_training = is_trained(decided)
+    undecided = rows["verdict"].isin(VERDICTS).sum() - len(decided)
+    found, exact = counts(decided[of_training]), counts(decided[~of_training])
     text = (
-        f"{len(judged)} of {len(rows)} published numbers have a verdict:"
+        f"{len(decided)} of {len(rows)} published numbers are decided:"
         f" {of_training.sum()} from training ({found[Verdict.REPRODUCED]} reproduced,"
-        f" {found[Verdict.PARTLY_REPRODUCED]} partly, {found[Verdict.NOT_REPRODUCED]} not,"
-        f" {others} undecided or of one seed)"
+        f" {found[Verdict.PARTLY_REPRODUCED]} partly, {found[Verdict.NOT_REPRODUCED]} not)"
     )
-    if of_training.all():
-        return text
-    exact = counts(judged[~of_training])
-    return (
-        f"{text}, {(~of_training).sum()} of bytes and distances, without training"
-        f" ({exact[Verdict.REPRODUCED]} reproduced, {exact[Verdict.NOT_REPRODUCED]} not)"
-    )
+    if not of_training.all():
+        text += (
+            f", {(~of_training).sum()} of bytes and distances, without training"
+            f" ({exact[Verdict.REPRODUCED]} reproduced, {exact[Verdict.NOT_REPRODUCED]} not)"
+        )
+    return f"{text}; {undecided} are inconclusive or of one seed"
 
 
 def plotted_shares(rows: pd.DataFrame) -> pd.DataFrame:
