@@ -111,8 +111,11 @@ class UWA(LogitFederation):
         labels, of_all = fed.labels(fed.public), fed.scatter_rows(weights.float(), absent=0)
         fed.export("aggregation", weights=of_all, points=fed.public, labels=labels)
         top = weights.max(0).values
-        fed.log(weight_max=float(top.mean()), weight_over_99=float((top > 0.99).double().mean()))
-        fed.log(with_density=float(densities.isfinite().any(1).double().mean()))
+        fed.log(
+            weight_max=float(top.mean()),
+            weight_over_99=float((top > 0.99).double().mean()),
+            with_density=float(densities.isfinite().any(1).double().mean()),
+        )
         known = labels != UNKNOWN
         present = fed.present_indices.to(labels.device)
         holds = torch.as_tensor(fed.class_mask, device=labels.device)[present]
