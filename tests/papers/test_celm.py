@@ -190,6 +190,15 @@ def test_table_4_with_switches_needs_no_runs_of_its_own_on_fashion_mnist():
     assert {spec.digest() for spec in own} <= known
 
 
+def test_table_4_and_figure_5_share_the_runs_of_fed_isic2019():
+    whole, table4, figure5 = (
+        {c.spec.digest() for c in cells(id_) if c.spec.dataset == "fed_isic2019"}
+        for id_ in ("table1_fedisic", "table4", "figure5")
+    )
+    assert table4 and table4 <= whole
+    assert figure5 and figure5 <= table4
+
+
 def test_table_4_of_cifar10_is_of_the_warm_up_of_table_1_s_runs():
     whole, warm_up = (
         [c.spec for c in cells(id_) if c.spec.dataset == "cifar10" and c.spec.method.name == "celm"]
