@@ -152,6 +152,7 @@ NOT_IN_ITS_TABLES = {
     "later_evidence_worse",
     "local_heads",
     "longer_estimates_better",
+    "more_than_similarity",
     "more_than_size",
     "more_than_size_twenty",
     "no_more_bytes",

@@ -5,8 +5,9 @@ After Demšar, "Statistical Comparisons of Classifiers over Multiple Data Sets" 
 Based on Mean-Ranks?" (JMLR 17, 2016): by Wilcoxon's signed ranks, corrected after Holm, since ranks
 in a pool of methods depend on who else is in it.
 
-Demšar's blocks are independent data sets. Ours are partitions and seeds of one or two, so p values
-are about these data sets and these partitions, and not about data sets at large.
+Demšar's blocks are independent data sets. Ours are partitions and seeds of one or two, and those of
+one partition resemble each other, so p values are about these data sets and these partitions, and
+not about data sets or partitions at large.
 """
 
 from __future__ import annotations
