@@ -24,7 +24,6 @@ import numpy as np
 from fedlogit.errors import DataError, reading, writing
 
 __all__ = [
-    "LARGEST_JSON",
     "LIMIT",
     "array_digest",
     "arrays_digest",
@@ -196,21 +195,17 @@ def write_json(path: Path, data: Any) -> Path:
     return path
 
 
-def read_json(path: Path, limit: int = LARGEST_JSON) -> Any:
+def read_json(path: Path) -> Any:
     """Read JSON.
-
-    Args:
-        path: The file.
-        limit: Bytes that it may have.
 
     Raises:
         DataError: if the file is missing, too large or not JSON, or gives a key twice.
     """
     with reading(path):
         size = Path(path).stat().st_size
-        if size > limit:
+        if size > LARGEST_JSON:
             raise DataError(
-                f"{path} is refused: it has {size:,} bytes of JSON, more than {limit:,}"
+                f"{path} is refused: it has {size:,} bytes of JSON, more than {LARGEST_JSON:,}"
             )
         content = Path(path).read_bytes()
     try:

@@ -48,11 +48,15 @@ EXPORTS_OF_METHODS = ("aggregation", "evidence", "probes", "theory")
 """Exports of the papers' methods."""
 
 
-def _each_once(entries: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Refuse an entry that is given twice: it changes no number, but the run's hash."""
+def _as_set(entries: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Sort entries whose order changes no number, but would change the run's hash.
+
+    Raises:
+        ValueError: if one is given twice.
+    """
     if twice := [entry for entry in entries if entries.count(entry) > 1]:
         raise ValueError(f"{twice[0]!r} is given twice; give it once")
-    return entries
+    return tuple(sorted(entries))
 
 
 class LocalTraining(FrozenConfig):
@@ -173,8 +177,8 @@ class Public(FrozenConfig):
         stratified: Equal numbers of each class (as far as they exist), else uniformly at random.
         classes: Only these classes, to study coverage; None takes all.
         overlap: Leave the public images in the pool that private sets are drawn from.
-        last: Take the last samples of the training split instead of drawing; `stratified` and
-            `classes` then mean nothing (a text's last tokens, TallyTrain appendix I).
+        last: Take the last samples of the training split instead of drawing, whatever their class;
+            `stratified` then means nothing (a text's last tokens, TallyTrain appendix I).
         dataset: Take them, uniformly at random, from the training images of this data set instead;
             nobody knows their labels (TallyTrain §4.5).
         anchors: With `dataset`, add so many of the last images of the own training split, whose
@@ -185,11 +189,19 @@ class Public(FrozenConfig):
 
     size: PositiveInt
     stratified: bool = True
-    classes: tuple[int, ...] | None = None
+    classes: Annotated[tuple[int, ...], AfterValidator(_as_set)] | None = None
     overlap: bool = False
     last: bool = False
     dataset: Name | None = None
     anchors: NonNegativeInt = 0
+
+    @model_validator(mode="after")
+    def _last_of_all_classes(self) -> Self:
+        if self.last and self.classes is not None:
+            raise ValueError(
+                "last takes the last samples, whatever their class; give either last or classes"
+            )
+        return self
 
     @model_validator(mode="after")
     def _labels_exist(self) -> Self:
@@ -269,7 +281,7 @@ class Evaluation(FrozenConfig):
     """
 
     every: PositiveInt = 1
-    rounds: Annotated[tuple[PositiveInt, ...], AfterValidator(_each_once)] = ()
+    rounds: Annotated[tuple[PositiveInt, ...], AfterValidator(_as_set)] = ()
     tail: NonNegativeInt = 0
     validation: PositiveInt | None = None
     with_test: bool = False
@@ -373,7 +385,7 @@ class RunSpec(FrozenConfig):
     precision: Literal["f32", "bf16"] = "f32"
     seed: Annotated[int, Field(ge=0)]
     evaluation: Evaluation = Evaluation()
-    export: Annotated[tuple[Name, ...], AfterValidator(_each_once)] = ()
+    export: Annotated[tuple[Name, ...], AfterValidator(_as_set)] = ()
     ledger_only: bool = False
 
     @model_validator(mode="after")

@@ -22,8 +22,8 @@ def false_soft_labels(
     messages: torch.Tensor,
     adversaries: int,
     attack: Attack,
-    drawn: torch.Tensor | None = None,
-    magnitude: float = 1.0,
+    drawn: torch.Tensor,
+    magnitude: float,
 ) -> torch.Tensor:
     """Replace the messages of the last peers by a wrong class with certainty.
 
@@ -47,7 +47,7 @@ def false_votes(
     classes: int,
     adversaries: int,
     attack: Attack,
-    drawn: torch.Tensor | None = None,
+    drawn: torch.Tensor,
 ) -> torch.Tensor:
     """Replace the votes of the last peers by a wrong class.
 
@@ -59,14 +59,14 @@ def false_votes(
         classes: Number of classes.
         adversaries: How many of the last peers send false messages.
         attack: How.
-        drawn: Classes that ``random`` adversaries name, int64 (adversaries, probes).
+        drawn: Classes that ``random`` adversaries name, int64 (adversaries, probes); others look at
+            none of it.
 
     Returns:
         Votes of all peers, like `votes`.
     """
     honest, own = votes[: len(votes) - adversaries], votes[len(votes) - adversaries :]
     if attack == "random":
-        assert drawn is not None
         named = drawn.to(votes.device)
     elif attack == "colluding":
         named = ((tally(honest, classes).argmax(-1) + 1) % classes).expand_as(own)

@@ -80,66 +80,53 @@ class Mixture:
         return torch.logsumexp(components, 1) - math.log(k)
 
 
-def fit_classes(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mixture:
+def fit_classes(groups: list[torch.Tensor], floor: float) -> Mixture:
     """Fit one component per class by its own samples' mean and (population) variance.
 
-    Eq. 5 indexes components by class, so they are fitted with the labels. A class with fewer
-    than two samples has no variance: its component is left out and the others share its weight.
+    Eq. 5 indexes components by class, so they are fitted with the labels.
 
     Args:
-        logits: The client's logits on its held-out samples, (n, classes).
-        labels: Their true classes, (n,).
+        groups: The client's logits on its held-out samples, those of each class together, of one
+            class or more; see `by_class`.
         floor: Smallest variance, in squared logits; without one a confident client's density is
             a spike that nobody else's logits fall into.
     """
-    groups = by_class(logits, labels)
-    if not groups:
-        return no_density(logits)
     means = torch.stack([g.mean(0) for g in groups])
     variances = torch.stack([g.var(0, correction=0) for g in groups])
     return Mixture(means, variances.clamp_min(floor))
 
 
-def fit_full(logits: torch.Tensor, labels: torch.Tensor, floor: float, *, shrunk: bool) -> Mixture:
+def fit_full(groups: list[torch.Tensor], floor: float, *, shrunk: bool) -> Mixture:
     """Fit one component per class by its own samples' mean and whole covariance.
 
     A class with no more samples than logits has a singular covariance: the smallest variances
     along its axes become the floor, or it is shrunk towards a multiple of the identity.
 
     Args:
-        logits: The client's logits on its held-out samples, (n, classes).
-        labels: Their true classes, (n,).
+        groups: As of `fit_classes`.
         floor: Smallest variance along an axis, in squared logits.
         shrunk: By as much as Ledoit and Wolf (2004) estimate to be best for the squared error.
     """
     from sklearn.covariance import empirical_covariance, ledoit_wolf
 
-    groups = by_class(logits, labels)
-    if not groups:
-        return no_density(logits)
     samples = [group.cpu().numpy() for group in groups]
     found = [ledoit_wolf(x)[0] if shrunk else empirical_covariance(x) for x in samples]
-    covariances = torch.as_tensor(np.stack(found), device=logits.device)
+    covariances = torch.as_tensor(np.stack(found), device=groups[0].device)
     variances, axes = torch.linalg.eigh(covariances)
     return Mixture(torch.stack([g.mean(0) for g in groups]), variances.clamp_min(floor), axes)
 
 
-def fit_kernel(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mixture:
+def fit_kernel(groups: list[torch.Tensor], floor: float) -> Mixture:
     """Put one component on each sample: a kernel density with Gaussian kernels.
 
     The bandwidth in each dimension is the deviation within the sample's class times Scott's factor
-    n^(−1/(d+4)), n being the class's samples. Classes weigh by their samples; one with fewer than
-    two has none.
+    n^(−1/(d+4)), n being the class's samples. Classes weigh by their samples.
 
     Args:
-        logits: As of `fit_classes`, and so are `labels` and `floor`.
-        labels: True classes.
+        groups: As of `fit_classes`.
         floor: Smallest variance of a class in a dimension, before Scott's factor.
     """
-    groups = by_class(logits, labels)
-    if not groups:
-        return no_density(logits)
-    dimensions = logits.shape[1]
+    dimensions = groups[0].shape[1]
     variances = [
         g.var(0, correction=0).clamp_min(floor) * len(g) ** (-2 / (dimensions + 4)) for g in groups
     ]
@@ -148,7 +135,14 @@ def fit_kernel(logits: torch.Tensor, labels: torch.Tensor, floor: float) -> Mixt
 
 
 def by_class(logits: torch.Tensor, labels: torch.Tensor) -> list[torch.Tensor]:
-    """Return the logits of each class with two samples or more, float64 (n_k, classes)."""
+    """Return the logits of each class with two samples or more, float64 (n_k, classes).
+
+    A class with fewer has no variance: it has no component, and the others share its weight.
+
+    Args:
+        logits: A client's, on its held-out samples, (n, classes).
+        labels: Their true classes, (n,).
+    """
     groups = [logits.double()[labels == c] for c in labels.unique()]
     return [group for group in groups if len(group) >= 2]
 

@@ -36,7 +36,7 @@ class DeviceData:
     gpu_batch = 2000
 
     def __init__(
-        self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
+        self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None
     ) -> None:
         x_test, y_test = dataset.x_test, dataset.y_test
         if test_index is not None:
@@ -90,7 +90,7 @@ class DeviceText(DeviceData):
     tokens = True
 
     def __init__(
-        self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
+        self, dataset: Dataset, device: torch.device, test_index: np.ndarray | None
     ) -> None:
         super().__init__(dataset, device, test_index)
         self.batch = self.gpu_batch = max(1, _POSITIONS // self.shape[0])
@@ -108,9 +108,7 @@ class DeviceText(DeviceData):
         return self.x_test[part]
 
 
-def on_device(
-    dataset: Dataset, device: torch.device, test_index: np.ndarray | None = None
-) -> DeviceData:
+def on_device(dataset: Dataset, device: torch.device, test_index: np.ndarray | None) -> DeviceData:
     """Return a data set's tensors, of whichever kind its samples are.
 
     Args:

@@ -34,7 +34,7 @@ class WorkerPool:
     Making one sets PyTorch to a single thread inside an operation, here and in the workers.
     """
 
-    def __init__(self, workers: int = 1) -> None:
+    def __init__(self, workers: int) -> None:
         torch.set_num_threads(1)
         self.workers = workers
         self.cancelled = ctypes.c_int(0)  # compiled code reads it too

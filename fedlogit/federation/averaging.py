@@ -12,7 +12,7 @@ from fedlogit.errors import FedlogitError
 __all__ = ["average_states", "same_architecture"]
 
 
-def average_states(states: Sequence[State], weights: Sequence[float] | None = None) -> State:
+def average_states(states: Sequence[State], weights: Sequence[float] | None) -> State:
     """Return the weighted average of parameters and floating buffers.
 
     Args:

@@ -61,18 +61,7 @@ class Channel:
     def uplink(
         self, kind: str, messages: torch.Tensor, senders: Senders, bits: int | None
     ) -> torch.Tensor:
-        """Book a message of each client to the server; return what the server reads.
-
-        Args:
-            kind: What the message is: ``logits``, ``model``, ``votes``, … Of logits the server
-                reads what clients claim (see `claimed`).
-            messages: A row a client, (clients, …).
-            senders: The clients.
-            bits: Bits that an element takes when sent; None is its dtype's size.
-
-        Raises:
-            FedlogitError: if they are no rows of a tensor, or predictions not a row of each client.
-        """
+        """Book a message of each sender to the server; see `Federation.uplink`."""
         self._check_rows("uplink", kind, messages, senders)
         sent = self.claimed(messages, kind, senders) if kind in _PREDICTIONS else messages
         return self._send_up(kind, sent, bits, self.ledger.up)
@@ -86,20 +75,7 @@ class Channel:
         bits: int | None,
         distributions: bool,
     ) -> torch.Tensor:
-        """Book a message of the server to so many clients; return what each of them reads.
-
-        Args:
-            kind: As for `uplink`.
-            message: What each gets.
-            clients: How many are present.
-            receivers: How many clients get it; None is all that are present.
-            bits: As for `uplink`.
-            distributions: Its rows are distributions, or weigh as much as they sum to; rounded
-                ones are scaled to the sums that they had.
-
-        Raises:
-            FedlogitError: if it is no tensor, or predictions with an axis of clients for all.
-        """
+        """Book a message to `receivers`, or to all `clients` present; see `Federation.downlink`."""
         axes = self._axes if kind in _ROUNDED and receivers is None else None
         check_message(message, self._call("downlink", kind), clients, axes)
         receivers = clients if receivers is None else receivers
@@ -110,17 +86,7 @@ class Channel:
     def exchange(
         self, kind: str, messages: torch.Tensor, senders: Senders, links: int | None
     ) -> torch.Tensor:
-        """Book messages between clients; return what the others read.
-
-        Args:
-            kind: As for `uplink`.
-            messages: A row a client, (clients, …).
-            senders: The clients.
-            links: How many ordered pairs of clients are connected; None is all of them.
-
-        Raises:
-            FedlogitError: as for `uplink`.
-        """
+        """Book a message of each sender to other clients; see `Federation.exchange`."""
         self._check_rows("exchange", kind, messages, senders)
         book = partial(self.ledger.exchange, links=links)
         return self._send_up(kind, messages, None, book)
@@ -148,19 +114,7 @@ class Channel:
         return message.read
 
     def claimed(self, logits: torch.Tensor, kind: str, senders: Senders) -> torch.Tensor:
-        """Return clients' logits as they send them: false ones of adversaries that falsify.
-
-        Args:
-            logits: Of the senders, (clients, n, classes), or (clients, n, T, classes).
-            kind: What is sent, which is part of the address of what is random about it.
-            senders: The clients.
-
-        Returns:
-            Like `logits`, and `logits` itself where `spec.adversaries` falsifies no predictions.
-
-        Raises:
-            FedlogitError: if there is not a row of each sender.
-        """
+        """Return the senders' logits as they send them; see `Federation.claimed`."""
         self._check_rows("claimed", kind, logits, senders)
         how = self._spec.adversaries
         if how is None or not how.of_predictions:

@@ -230,7 +230,7 @@ def _partly_known(labels: torch.Tensor) -> bool:
     return bool(known.any() & ~known.all())
 
 
-def _augmentation(context: RoundContext, client: Client, part: int = 1) -> torch.Generator | None:
+def _augmentation(context: RoundContext, client: Client, part: int) -> torch.Generator | None:
     if context.spec.augment == "none":
         return None
     purpose = f"augment/{client.role}" if client.role else "augment"

@@ -7,7 +7,7 @@ clients are run is left to the engine.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +22,6 @@ from fedlogit.engine.client import Client, State
 from fedlogit.engine.device_data import DeviceData
 from fedlogit.engine.evaluation import EvalCounts, Scores, personalized_accuracy, score
 from fedlogit.engine.grouping import group_by
-from fedlogit.engine.one_sample import explain_single_sample
 from fedlogit.engine.task import ClientTask
 from fedlogit.errors import FedlogitError
 from fedlogit.federation.averaging import average_states, same_architecture
@@ -391,15 +390,6 @@ class Federation:
                 if it takes long.
         """
         return self.engine.map(function, models)
-
-    def explain_single_sample(self, model: Client, phase: str) -> AbstractContextManager[None]:
-        """Name the model and the phase where its batch norm meets a single sample.
-
-        Args:
-            model: Who takes it.
-            phase: What the model does, such as "logit maximisation".
-        """
-        return explain_single_sample(model, phase)
 
     def leave_if_cancelled(self) -> None:
         """Leave a function of `for_each` early, by an exception, where another one has failed."""

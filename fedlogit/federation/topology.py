@@ -19,8 +19,11 @@ Topology = Literal["mesh", "ring", "regular"]
 _TRIES = 1000
 
 
+@cache
 def adjacency(kind: Topology, peers: int, degree: int, seed: int) -> np.ndarray:
     """Return the adjacency matrix, symmetric bool (peers, peers), with ones on the diagonal.
+
+    It is read-only, as all who ask for the same graph get one array.
 
     Args:
         kind: ``mesh``; ``ring``, in order of the peers' numbers; ``regular``, drawn once from all
@@ -32,11 +35,12 @@ def adjacency(kind: Topology, peers: int, degree: int, seed: int) -> np.ndarray:
     Raises:
         FedlogitError: if there is no such graph.
     """
-    return _adjacency(kind, peers, degree, seed).copy()
+    found = _graph(kind, peers, degree, seed)
+    found.setflags(write=False)
+    return found
 
 
-@cache
-def _adjacency(kind: Topology, peers: int, degree: int, seed: int) -> np.ndarray:
+def _graph(kind: Topology, peers: int, degree: int, seed: int) -> np.ndarray:
     if kind == "mesh":
         return np.ones((peers, peers), dtype=bool)
     if kind == "ring":

@@ -25,7 +25,7 @@ from fedlogit.aggregation.logit_maximisation import (
     probed_together,
 )
 from fedlogit.errors import Diverged, FedlogitError
-from fedlogit.federation import Client, Federation, State
+from fedlogit.federation import Client, Federation, State, explain_single_sample
 from fedlogit.methods.model_federation import ModelFederation, model_message
 from fedlogit.spec import RunSpec
 
@@ -136,7 +136,7 @@ class CELM(ModelFederation):
         logits = logits.double()
         if not torch.isfinite(logits).all():
             bad = int((~torch.isfinite(logits)).any(1).nonzero()[0])
-            raise Diverged(f"logits of {models[bad].name} in logit maximisation are not finite")
+            raise Diverged(f"logits of {models[bad].label} in logit maximisation are not finite")
         reference = logits[0] if self.debias else torch.zeros_like(logits[0])
         q = logits.new_full((len(fed.clients), fed.classes), torch.nan)
         q[:, classes] = evidence(logits[1:], reference)
@@ -204,13 +204,13 @@ def _maximised(
     networks = [model.model for model in models]
     alike = len({model.architecture for model in models}) == 1
     if alike and probed_together(networks[0], fed.data.device.type):
-        with fed.explain_single_sample(models[0], _PHASE):
+        with explain_single_sample(models[0], _PHASE):
             at_once = models_at_once(networks[0], images[0])
             return maximise_stacked(networks, images, classes, ascent, at_once)
     start = dict(zip(map(id, models), images, strict=True))
 
     def probe(model: Client) -> tuple[torch.Tensor, torch.Tensor]:
-        with fed.explain_single_sample(model, _PHASE):
+        with explain_single_sample(model, _PHASE):
             return maximise_logits(model.model, start[id(model)], classes, ascent)
 
     found = fed.for_each(models, probe)

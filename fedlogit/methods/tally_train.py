@@ -66,7 +66,7 @@ class TallyTrain(TallySettings):
     def init(self, fed: Federation) -> None:
         """FedProx's first anchor is each peer's own start."""
         if self.proximal:
-            fed.server_state["tally/anchor"] = torch.stack([c.vector.detach() for c in fed.clients])
+            fed.server_state["tally/anchor"] = fed.vectors()
 
     def round(self, fed: Federation, r: int) -> None:
         """Do round r of Algorithm 1."""

@@ -94,17 +94,20 @@ class UWA(LogitFederation):
     def _fitted(self, fed: Federation, client: int, z: torch.Tensor, y: torch.Tensor) -> Density:
         if self.constant_below and largest_variance(z) <= self.constant_below:
             return no_density(z)
-        if self.fit == "supervised":
-            return fit_classes(z, y, self.variance_floor)
         if self.fit == "em":
             seed = derive(fed.spec.seed, "em", client, fed.round) % 2**32
             return fit_em(z, len(y.unique()), self.variance_floor, seed)
+        groups = by_class(z, y)
+        if not groups:
+            return no_density(z)
+        if self.fit == "supervised":
+            return fit_classes(groups, self.variance_floor)
         if self.fit == "kernel":
-            return fit_kernel(z, y, self.variance_floor)
-        if self.fit == "flow" and (groups := by_class(z, y)):  # else nobody is modelled
+            return fit_kernel(groups, self.variance_floor)
+        if self.fit == "flow":
             draws = torch_rng(fed.spec.seed, "flow", client, fed.round)
             return fit_flow(groups, self.variance_floor, draws)
-        return fit_full(z, y, self.variance_floor, shrunk=self.fit == "ledoit_wolf")
+        return fit_full(groups, self.variance_floor, shrunk=self.fit == "ledoit_wolf")
 
     def _record(self, fed: Federation, densities: torch.Tensor, weights: torch.Tensor) -> None:
         """Log and export the weights; true labels are used here only, for diagnostics."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -76,7 +76,6 @@ class _Expansion(NamedTuple):
         source = self.paper.artefacts[id_].source or id_
         of_scale, entry = self.paper.scale(self.scale), self.paper.artefacts[source]
         own = of_scale.artefacts.get(source)
-        seeds = self.seeds or (own and own.seeds) or of_scale.seeds or entry.seeds
         grids = grids_at(of_scale, source, entry)
         names = dict.fromkeys(key for grid in grids for key in grid)
         parameters = [name for name in entry.printed if name.startswith("method.")]
@@ -86,12 +85,9 @@ class _Expansion(NamedTuple):
             wanted = not self.datasets or cell.get("dataset") in self.datasets
             where = f"{self.paper.paper}.yaml: {source} at scale {self.scale}, {_cell_text(cell)}"
             layers, calls = self._layers_and_calls(cell, last, where)
-            for seed in seeds or self.paper.seeds:
+            for seed in self._seeds_of(source):
                 run = self._resolved(layers | {"seed": seed} | calls, where)
-                axes = {
-                    name: cell[name] if name in cell else dotted_keys.get(layers, name)
-                    for name in names
-                }
+                axes = _place(cell, layers, names)
                 if isinstance(run, ResolvedRun):
                     axes |= {name: run.spec.setting(name) for name in parameters}
                     found.add(Cell(run, axes), wanted)
@@ -107,6 +103,13 @@ class _Expansion(NamedTuple):
             tuple(found.left_out.values()),
             tuple(found.cannot.values()),
         )
+
+    def _seeds_of(self, source: str) -> tuple[int, ...]:
+        """Return the seeds that were asked for, or else the most specific ones of the file."""
+        of_scale, entry = self.paper.scale(self.scale), self.paper.artefacts[source]
+        own = of_scale.artefacts.get(source)
+        of_own = own.seeds if own else None
+        return self.seeds or of_own or of_scale.seeds or entry.seeds or self.paper.seeds
 
     def _layers_and_calls(
         self, cell: Mapping[str, Any], last: Mapping[str, Any], where: str
@@ -161,6 +164,13 @@ def _cells(grid: Grid) -> Iterator[dict[str, Any]]:
     """Yield every combination of the axes' values."""
     for values in itertools.product(*grid.values()):
         yield dict(zip(grid, values, strict=True))
+
+
+def _place(
+    cell: Mapping[str, Any], layers: Mapping[str, Any], names: Iterable[str]
+) -> dict[str, Any]:
+    """Return a cell's values on axes; on one that only other grids have, that of its layers."""
+    return {name: cell[name] if name in cell else dotted_keys.get(layers, name) for name in names}
 
 
 def _cell_text(cell: Mapping[str, Any]) -> str:

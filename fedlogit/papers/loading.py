@@ -130,9 +130,7 @@ def _check_axes(paper: Paper) -> None:
             check_known(f"scales.{name}.axes", axis, every, "axis")
     for key, entry in paper.artefacts.items():
         source = entry.source or key
-        of_scales = [scale.artefacts.get(source) for scale in paper.scales.values()]
-        written = [grid for own in of_scales if own for grid in own.grid or []]
-        axes = {axis for grid in [*(paper.artefacts[source].grid or []), *written] for axis in grid}
+        axes = _axes_of(paper, source)
         for axis in sorted(axes):  # before rows and columns, whose right names would be taken wrong
             check_keys(RunSpec, nest(axis, None), f"{source}: grid")
         if isinstance(entry, Table):
@@ -140,6 +138,15 @@ def _check_axes(paper: Paper) -> None:
         for name, scale in paper.scales.items():
             for axis in scale.artefacts[key].axes if key in scale.artefacts else ():
                 check_known(f"scales.{name}.artefacts.{key}.axes", axis, axes, "axis")
+
+
+def _axes_of(paper: Paper, source: str) -> set[str]:
+    """Return the axes of an artefact's runs: of its own grids, and of those that scales give it."""
+    of_scales = [
+        scale.artefacts[source] for scale in paper.scales.values() if source in scale.artefacts
+    ]
+    written = [paper.artefacts[source].grid, *(own.grid for own in of_scales)]
+    return {axis for grids in written for grid in grids or [] for axis in grid}
 
 
 def _check_grids(paper: Paper) -> None:

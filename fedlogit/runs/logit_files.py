@@ -110,12 +110,11 @@ def logits_exported(folder: Path, specs: Collection[str], weights_digest: str) -
     return whole and same_weights and same_spec
 
 
-def load_logits(path: Path, classes: int | None = None) -> ClientLogits:
+def load_logits(path: Path) -> ClientLogits:
     """Read and check ``logits.npz``, ours or anybody's.
 
     Args:
         path: The file; ``logits.json`` beside it, if there is one, must have its digest.
-        classes: Number of classes that every client must have; None asks only that they agree.
 
     Raises:
         DataError: naming the file and the client whose logits are missing, of the wrong shape or
@@ -131,7 +130,7 @@ def load_logits(path: Path, classes: int | None = None) -> ClientLogits:
         raise Diverged(str(arrays["diverged"]))
     if "points" not in arrays or not _are_integers(arrays["points"]):
         raise DataError(f"{path}: has no 'points' (indices of the public samples, from 0)")
-    public = _stack(path, arrays, "public", len(arrays["points"]), classes)
+    public = _stack(path, arrays, "public", len(arrays["points"]), None)
     test = _stack(path, arrays, "test", None, public.shape[2])
     if len(test) not in (0, len(public)):
         raise DataError(

@@ -26,8 +26,8 @@ def test_before_training_it_is_the_papers_diagonal_gaussian(classes):
     scale = torch.tensor([1.0, 5.0, 0.01]).repeat(6)[:classes]
     logits = torch.randn(40, classes, generator=generator(1)) * scale
     labels = torch.arange(40) % 2
-    paper = fit_classes(logits, labels, floor=1e-3)
     groups = [logits.double()[labels == c] for c in (0, 1)]
+    paper = fit_classes(groups, 1e-3)
     flow = fit_flow(groups, 1e-3, generator(), steps=0)
     torch.testing.assert_close(flow.log_density(logits), paper.log_density(logits))
 
@@ -35,7 +35,7 @@ def test_before_training_it_is_the_papers_diagonal_gaussian(classes):
 def test_it_describes_samples_that_it_has_not_seen_better_than_a_gaussian_does():
     seen, unseen = bent(400, 2), bent(400, 3)
     flow = fit_flow([seen], 1e-3, generator())
-    paper = fit_classes(seen, torch.zeros(400), 1e-3)
+    paper = fit_classes([seen], 1e-3)
     gain = flow.log_density(unseen).mean() - paper.log_density(unseen).mean()
     # The bend holds log(deviation of x² over 0.1) ≈ log 14 ≈ 2.6 nats; some of it is found.
     assert gain > 0.4
@@ -45,7 +45,7 @@ def test_it_stops_where_samples_kept_for_that_say_so():
     # Twenty Gaussian samples in ten dimensions: there is nothing to learn but their noise.
     few = torch.randn(20, 10, generator=generator(9), dtype=torch.float64)
     more = torch.randn(500, 10, generator=generator(10), dtype=torch.float64)
-    paper = fit_classes(few, torch.zeros(20), 1e-3).log_density(more).mean()
+    paper = fit_classes([few], 1e-3).log_density(more).mean()
     assert fit_flow([few], 1e-3, generator()).log_density(more).mean() > paper - 0.5
 
 

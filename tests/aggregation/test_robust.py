@@ -100,7 +100,7 @@ def test_a_majority_that_agrees_wins_the_tally_against_any_lie(peers, seed):
     honest = torch.nn.functional.one_hot(torch.tensor([4, 1]), 5).float()
     claims = honest.expand(peers, 2, 5).clone()
     for attack in ("random", "colluding", "confident"):
-        told = false_soft_labels(claims, adversaries, attack, drawn)
+        told = false_soft_labels(claims, adversaries, attack, drawn, 1.0)
         assert robust_average(told, "mean").argmax(-1).tolist() == [4, 1]
         assert robust_average(told, "median").argmax(-1).tolist() == [4, 1]
 
@@ -108,11 +108,17 @@ def test_a_majority_that_agrees_wins_the_tally_against_any_lie(peers, seed):
 def test_lies_by_hand():
     logits = torch.tensor([[[3.0, 0, 0]], [[3.0, 0, 0]], [[0, 3.0, 0]], [[0, 0, 3.0]]])
     claims = torch.nn.functional.one_hot(logits.argmax(-1), 3).float()
-    assert false_soft_labels(claims, 2, "colluding")[2:].argmax(-1).tolist() == [[1], [1]]
-    assert false_soft_labels(claims, 2, "confident")[2:].argmax(-1).tolist() == [[2], [0]]
     drawn = torch.tensor([[0], [2]])
-    assert false_soft_labels(claims, 2, "random", drawn).argmax(-1).tolist() == [[0], [0], [0], [2]]
-    scaled = false_soft_labels(claims, 1, "confident", magnitude=9.0)
+    named = {
+        attack: false_soft_labels(claims, 2, attack, drawn, 1.0).argmax(-1).tolist()
+        for attack in ("colluding", "confident", "random")
+    }
+    assert named == {
+        "colluding": [[0], [0], [1], [1]],
+        "confident": [[0], [0], [2], [0]],
+        "random": [[0], [0], [0], [2]],
+    }
+    scaled = false_soft_labels(claims, 1, "confident", drawn, magnitude=9.0)
     assert scaled[3].tolist() == [[9.0, 0, 0]]
 
 
@@ -121,7 +127,8 @@ def test_false_votes_by_hand():
     # is 0, 3, 1 (of all, the last were 2), so those who collude name 1, 0, 2; the confident name
     # what follows their own.
     votes = torch.tensor([[0, 3, 1], [0, 3, 2], [2, 1, 1], [3, 0, 2], [1, 2, 2]])
-    told = {a: false_votes(votes, 4, 2, a) for a in ("colluding", "confident")}
+    drawn = torch.zeros(2, 3, dtype=torch.int64)
+    told = {a: false_votes(votes, 4, 2, a, drawn) for a in ("colluding", "confident")}
     assert told["colluding"][3:].tolist() == [[1, 0, 2], [1, 0, 2]]
     assert told["confident"][3:].tolist() == [[0, 1, 3], [2, 3, 3]]
     assert all(torch.equal(found[:3], votes[:3]) for found in told.values())

@@ -1,7 +1,6 @@
 """UWA against numbers worked out by hand (Who to Trust eq. 5-7)."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pytest
@@ -11,11 +10,13 @@ from sklearn.covariance import LedoitWolf
 
 from fedlogit.aggregation.uwa import (
     Mixture,
+    by_class,
     density_weights,
     fit_classes,
     fit_em,
     fit_full,
     fit_kernel,
+    no_density,
     weighted_logits,
 )
 from fedlogit.errors import Diverged
@@ -26,14 +27,14 @@ def test_components_are_class_means_and_population_variances():
     labels = torch.tensor([3, 3, 7, 7])
     # class 3: mean (2, 2), variance (((0-2)² + (4-2)²)/2, 0) = (4, 0 -> floor)
     # class 7: mean (1, 3), variance (0 -> floor, ((1-3)² + (5-3)²)/2) = (floor, 4)
-    mixture = fit_classes(logits, labels, floor=0.01)
+    mixture = fit_classes(by_class(logits, labels), floor=0.01)
     assert mixture.means.tolist() == [[2, 2], [1, 3]]
     assert mixture.variances.tolist() == [[4, 0.01], [0.01, 4]]
 
 
 def test_a_class_with_one_sample_has_no_component_and_the_rest_share_its_weight():
     logits = torch.tensor([[0.0], [2.0], [100.0]])
-    mixture = fit_classes(logits, torch.tensor([0, 0, 1]), floor=1e-3)
+    mixture = fit_classes(by_class(logits, torch.tensor([0, 0, 1])), floor=1e-3)
     assert mixture.means.tolist() == [[1.0]]
     # One component N(1, 1) with weight 1/1: at its mean, log density = -½ log 2π.
     assert mixture.log_density(torch.tensor([[1.0]])).item() == pytest.approx(
@@ -82,7 +83,7 @@ def test_weights_sum_to_one_in_float64():
 
 
 def test_an_empty_mixture_has_density_zero():
-    empty = fit_classes(torch.tensor([[1.0, 2.0]]), torch.tensor([0]), floor=1e-3)
+    empty = no_density(torch.tensor([[1.0, 2.0]]))
     assert torch.isneginf(empty.log_density(torch.zeros(3, 2))).all()
 
 
@@ -109,7 +110,7 @@ def test_a_full_covariance_by_hand():
     # Mean (0, 0); covariance ((2, 2), (2, 5)) / 2: variances (0² + 2² + (-2)² + 0²)/4 = 2 and
     # (1² + 2² + (-2)² + (-1)²)/4 = 2.5, covariance (0 + 4 + 4 + 0)/4 = 2.
     logits = torch.tensor([[0.0, 1.0], [2.0, 2.0], [-2.0, -2.0], [0.0, -1.0]])
-    mixture = fit_full(logits, torch.zeros(4), 1e-3, shrunk=False)
+    mixture = fit_full([logits.double()], 1e-3, shrunk=False)
     for point in ([0.0, 0.0], [1.0, -2.0]):
         expected = multivariate_normal([0, 0], [[2, 2], [2, 2.5]]).logpdf(point)
         assert mixture.log_density(torch.tensor([point])).item() == pytest.approx(expected)
@@ -117,11 +118,11 @@ def test_a_full_covariance_by_hand():
 
 def test_a_shrunk_covariance_is_ledoit_and_wolfs_and_a_singular_one_has_the_floor():
     logits = torch.randn(6, 10, generator=torch.Generator().manual_seed(0))
-    shrunk = fit_full(logits, torch.zeros(6), 1e-9, shrunk=True)
+    shrunk = fit_full([logits.double()], 1e-9, shrunk=True)
     expected = multivariate_normal(logits.double().mean(0), LedoitWolf().fit(logits).covariance_)
     assert shrunk.log_density(logits).tolist() == pytest.approx(expected.logpdf(logits), rel=1e-5)
     # Six samples span five dimensions: five of ten variances would be 0.
-    singular = fit_full(logits, torch.zeros(6), 1e-3, shrunk=False).variances[0]
+    singular = fit_full([logits.double()], 1e-3, shrunk=False).variances[0]
     assert (singular[:5] == 1e-3).all()
     assert (singular[5:] > 0.01).all()
 
@@ -132,14 +133,8 @@ def test_a_kernel_density_is_the_mean_of_gaussians_on_the_samples():
     # Classes 0 and 1 have deviations 1 and 3; two samples in one dimension: 2^(-1/5).
     widths = np.array([1, 1, 3, 3]) * 2**-0.2
     expected = np.log(norm([0, 2, 10, 16], widths).pdf(5.0).mean())
-    mixture = fit_kernel(logits, labels, 1e-3)
+    mixture = fit_kernel(by_class(logits, labels), 1e-3)
     assert mixture.log_density(torch.tensor([[5.0]])).item() == pytest.approx(expected)
-
-
-@pytest.mark.parametrize("fit", [fit_kernel, partial(fit_full, shrunk=True)])
-def test_without_two_samples_of_a_class_there_is_no_density(fit):
-    mixture = fit(torch.zeros(2, 3), torch.tensor([0, 1]), floor=1e-3)
-    assert mixture.log_density(torch.zeros(1, 3)).tolist() == [-math.inf]
 
 
 def test_em_without_two_samples_has_no_density():

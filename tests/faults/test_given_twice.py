@@ -30,11 +30,28 @@ def test_a_parameter_given_twice_by_name(key, call):
             "export = ['logits', 'logits']: 'logits' is given twice",
         ),
         ({"evaluation": {"rounds": [1, 2, 1]}}, "evaluation.rounds = [1, 2, 1]: 1 is given twice"),
+        (
+            {"public": {"size": 10, "classes": [3, 3]}},
+            "public.classes = [3, 3]: 3 is given twice",
+        ),
     ],
 )
 def test_an_entry_given_twice_which_changes_the_hash_alone(change, said):
     with refused(f"{said}; give it once"):
         small_spec(**change)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"export": ["logits", "weights"]}, {"export": ["weights", "logits"]}),
+        ({"evaluation": {"rounds": [1, 3]}}, {"evaluation": {"rounds": [3, 1]}}),
+        *[[{"public": {"size": 10, "classes": classes}} for classes in ([1, 3], [3, 1])]],
+    ],
+)
+def test_the_order_of_entries_that_changes_no_number_changes_no_hash(one, other):
+    assert small_spec(**one) == small_spec(**other)
+    assert small_spec(**one).digest() == small_spec(**other).digest()
 
 
 @pytest.mark.parametrize("key", ["00", "-1", "+0", "٠", " 0", "0.0"])

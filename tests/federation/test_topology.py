@@ -35,6 +35,11 @@ def test_seeds_draw_graphs():
     assert (one != other).any()
 
 
+def test_nobody_changes_a_graph_that_others_have():
+    with pytest.raises(ValueError, match="read-only"):
+        adjacency("mesh", 4, 4, 0)[0, 1] = False
+
+
 @pytest.mark.parametrize(
     ("peers", "degree", "said"),
     [

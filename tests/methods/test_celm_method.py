@@ -161,7 +161,7 @@ def test_nan_logits_end_the_run_as_diverged(train):
     folder = train(**FAMILY | {"method": "celm(steps=3, rate=10, penalty=1e38)"})
     result = read_json(folder / "result.json")
     assert result["status"] == "diverged"
-    assert "logit maximisation" in result["message"]
+    assert "logits of the server in logit maximisation" in result["message"]
 
 
 def test_celm_contributions_move_half_way_to_the_scores_of_the_round(federation, monkeypatch):

@@ -28,7 +28,7 @@ def test_on_a_ring_each_peer_learns_from_itself_and_its_two_neighbours(federatio
     fed.ledger.start(1)
     probes = fed.probes(16)
     votes = fed.logits(probes).argmax(-1)
-    heard = torch.from_numpy(adjacency("ring", 5, 4, 0))
+    heard = torch.tensor(adjacency("ring", 5, 4, 0))
     wanted = []
     for peer, row in zip(fed.clients, heard, strict=True):
         h = torch.nn.functional.one_hot(votes[row], 10).float().mean(0)

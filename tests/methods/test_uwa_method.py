@@ -58,6 +58,13 @@ def test_flows_are_fitted_with_other_draws_in_each_round(federation):
     assert not torch.equal(densities[0], densities[2])
 
 
+@pytest.mark.parametrize("fit", [fit for fit in FITS if fit != "em"])
+def test_without_two_samples_of_a_class_there_is_no_density(federation, fit):
+    method = methods.get(small_spec(method=f"uwa(fit='{fit}')").method)
+    density = method._fitted(federation(method="uwa"), 0, torch.zeros(2, 3), torch.tensor([0, 1]))
+    assert density.log_density(torch.zeros(1, 3)).tolist() == [-torch.inf]
+
+
 @pytest.mark.parametrize("fit", FITS)
 def test_a_client_with_constant_logits_has_all_weight_or_none(federation, fit):
     """Clients 1 to 3 have logits with variance 4; 0 has the same everywhere, to 1 in 10,000."""

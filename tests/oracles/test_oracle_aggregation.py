@@ -149,7 +149,11 @@ def test_uwa(kind):
         z = logits(source, kind)
         clients, points, classes = z.shape
         held = source.integers(classes, size=(clients, 4))
-        mixtures = [uwa.fit_classes(z[i, :4], torch.tensor(y), 0.01) for i, y in enumerate(held)]
+        groups = [uwa.by_class(own[:4], torch.tensor(y)) for own, y in zip(z, held, strict=True)]
+        mixtures = [
+            uwa.fit_classes(of_client, 0.01) if of_client else uwa.no_density(z[0])
+            for of_client in groups
+        ]
         found = torch.stack([m.log_density(z_i) for m, z_i in zip(mixtures, z, strict=True)])
         rows = z.double().numpy()
         own = [plain.fitted(rows[i, :4], y, 0.01) for i, y in enumerate(held)]

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from support.refusals import refused
+from support.small import small_spec
 
 from fedlogit.errors import FedlogitError
 from fedlogit.partition import Partition, get, make_split
@@ -152,6 +154,11 @@ def test_natural():
 )
 def test_public_set(public, message):
     refuse(message, public=public)
+
+
+def test_the_last_samples_are_of_whatever_class():
+    with refused("last takes the last samples, whatever their class; give either last or classes"):
+        small_spec(public={"size": 10, "last": True, "classes": [0]})
 
 
 def test_subsample():
