@@ -87,6 +87,8 @@ class Settings(FrozenConfig):
         device: Where to train.
         workers: Threads of one training run.
         runs_per_gpu: How many training runs may share a GPU.
+        gpu_model: The type of GPU to ask Slurm for.
+        gpu_partition: Slurm's partition for jobs that use a GPU; several with commas between.
         checkpoint_seconds: Least time between checkpoints of a run.
         mirror: A folder of ``.npz`` files to take datasets from if nothing else can be reached.
         frozen: Never train: a run that is missing is an error.
@@ -108,6 +110,8 @@ class Settings(FrozenConfig):
     device: str = "auto"
     workers: Annotated[int, Field(gt=0, le=MAX_PARALLEL)] = 1
     runs_per_gpu: Annotated[int, Field(gt=0, le=MAX_PARALLEL)] = 1
+    gpu_model: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.]+$")] | None = None
+    gpu_partition: Annotated[str, Field(pattern=r"^\w[\w.,-]*$")] | None = None
     checkpoint_seconds: Annotated[float, Field(ge=0)] = 60
     mirror: str | None = None
     frozen: bool = False

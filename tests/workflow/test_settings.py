@@ -95,6 +95,8 @@ def test_a_mistake_in_the_configurations_yaml_is_told_with_its_line_before_anyth
         ({"frozen": 16**4000}, "options: not plain data (Exceeds the limit (4300 digits)"),
         ({"device": "cuda0"}, "should be auto, cpu, cuda or cuda:<number>"),
         ({"device": "cuda:100"}, "device = 'cuda:100': should be auto, cpu, cuda or cuda:<number>"),
+        ({"gpu_model": "a100:2"}, "options: gpu_model = 'a100:2'"),
+        ({"gpu_partition": "-x"}, "options: gpu_partition = '-x'"),
         ({"workers": 100000}, "workers = 100000: Input should be less than or equal to 1024"),
         ({"runs_per_gpu": 2000}, "runs_per_gpu = 2000: Input should be less than or equal to 1024"),
     ],
