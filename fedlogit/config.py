@@ -14,7 +14,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.frozen_config import MAX_PARALLEL, FrozenConfig, Name, Seeds
 from fedlogit.yaml_files import load_yaml
 
-__all__ = ["Settings", "read_settings"]
+__all__ = ["Settings", "UsuallyLeftOut", "read_settings"]
 
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -26,6 +26,8 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 DistinctNames = Annotated[tuple[Name, ...], AfterValidator(_each_once)]
 Names = Annotated[DistinctNames, Field(min_length=1)]
+UsuallyLeftOut = Literal["smoke", "quick"]
+"""Scales whose runs the cache holds only if they are named."""
 
 
 def _same(value: Any) -> Any:
@@ -116,7 +118,7 @@ class Settings(FrozenConfig):
     mirror: str | None = None
     frozen: bool = False
     partial: bool = False
-    publish: DistinctNames = ()
+    publish: Annotated[tuple[UsuallyLeftOut, ...], AfterValidator(_each_once)] = ()
     data: str = "data"
 
     @field_validator("data")

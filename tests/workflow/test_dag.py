@@ -418,6 +418,15 @@ def test_a_step_that_would_fail_again_is_tried_once_and_told_in_the_end(snakemak
     assert told.endswith("digits.npz is not a readable .npz archive: File is not a zip file")
 
 
+def test_a_failed_step_that_makes_no_file_is_told_in_the_end(snakemake, tmp_path):
+    """Here nothing can be published: the folder is no repository with a cache."""
+    done = snakemake(tmp_path, "publish")
+    assert done.returncode == 1
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("failed: ")]
+    assert told.startswith("failed: publish (logs/publish.log): ")
+    assert "it said nothing" not in told
+
+
 def test_probes_of_another_data_set_are_prepared_too(dry, tmp_path):
     jobs = dry(tmp_path, "results/tables/tally_train/smoke/table10.csv")
     assert (jobs["train"], jobs["download"], jobs["prepare"], jobs["partition"]) == (1, 2, 2, 1)

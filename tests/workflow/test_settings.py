@@ -86,6 +86,7 @@ def test_a_mistake_in_the_configurations_yaml_is_told_with_its_line_before_anyth
         ({"data": "-rf"}, "without '-'"),
         ({"data": ""}, "options: data = '': should be a folder's path"),
         ({"publish": "quick; touch x #"}, "options: publish.0 = 'quick; touch x #'"),
+        ({"publish": ["papr"]}, "publish.0 = 'papr': Input should be 'smoke' or 'quick'"),
         ({"scale": "a b"}, "options: scale = 'a b'"),
         ({"paper": "x"}, "options: unknown key 'paper'; did you mean 'papers'"),
         ({"seeds": []}, "options: seeds = "),

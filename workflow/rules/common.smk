@@ -54,8 +54,9 @@ onerror:
     # A line for each failed job; its error in full is far above, between other messages.
     for _failed in workflow.scheduler.failed:
         for _job in getattr(_failed, "jobs", [_failed]):
-            if not all(map(os.path.exists, _job.output)):
-                print(failure(_job.output, _job.log), file=sys.stderr)
+            if not _job.output or not all(map(os.path.exists, _job.output)):
+                _made = _job.output or [_job.rule.name]
+                print(failure(_made, _job.log), file=sys.stderr)
 
 
 # Slurm sends SIGUSR1 (sbatch --signal) to all processes of a job. Training saves itself on it; what
