@@ -91,6 +91,7 @@ def test_a_mistake_in_the_configurations_yaml_is_told_with_its_line_before_anyth
         ({"paper": "x"}, "options: unknown key 'paper'; did you mean 'papers'"),
         ({"seeds": []}, "options: seeds = "),
         ({"seeds": [True]}, "options: seeds.0 = True"),
+        ({"seeds": [2**32]}, "seeds.0 = 4294967296: Input should be less than 4294967296"),
         ({"scale": 3}, "options: scale = 3"),
         ({"frozen": "maybe"}, "options: frozen = 'maybe'"),
         ({"frozen": 16**4000}, "options: not plain data (Exceeds the limit (4300 digits)"),
