@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -51,6 +52,13 @@ def _numbers(value: Any) -> Any:
     return [int(v) if isinstance(v, str) and re.fullmatch("[0-9]{1,19}", v) else v for v in several]
 
 
+def _file_in(path: str) -> Path | None:
+    """Return the file that a path leads to or through, if it is no folder's."""
+    parts = [Path(path), *Path(path).parents]
+    return next((part for part in parts if os.path.isfile(part)), None)  # noqa: PTH113
+
+
+_RESULTS = "results"
 _FROM_SHELL = {
     "papers": _several,
     "seeds": _numbers,
@@ -132,6 +140,10 @@ class Settings(FrozenConfig):
                 if found
                 else "should be a folder's path"
             )
+        if file := _file_in(value):
+            raise ValueError(f"should be a folder's path, but {file} is a file")
+        if Path(value).resolve().is_relative_to(Path(_RESULTS).resolve()):
+            raise ValueError(f"should be a folder outside {_RESULTS}, where runs and tables are")
         return value
 
     @field_validator("mirror")
@@ -141,6 +153,9 @@ class Settings(FrozenConfig):
             not value.strip() or value[0] == "~" or "$" in value or not value.isprintable()
         ):
             raise ValueError("should be a folder's path; write out ~ and variables")
+        # One that is not there may be on the machine that downloads only: nodes read this, too.
+        if value is not None and (file := _file_in(value)):
+            raise ValueError(f"should be a folder's path, but {file} is a file")
         return value
 
     @field_validator("device")

@@ -110,6 +110,31 @@ def test_mistakes(data, said):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"data": "a.txt"}, "data = 'a.txt': should be a folder's path, but a.txt is a file"),
+        ({"data": "a.txt/b"}, "should be a folder's path, but a.txt is a file"),
+        ({"mirror": "a.txt"}, "mirror = 'a.txt': should be a folder's path, but a.txt is a file"),
+        ({"data": "results"}, "data = 'results': should be a folder outside results"),
+        ({"data": "sub/../results/d"}, "should be a folder outside results"),
+    ],
+)
+def test_folders_that_cannot_be(tmp_path, monkeypatch, data, said):
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").touch()
+    with pytest.raises(FedlogitError) as caught:
+        Settings.load(data, "options")
+    assert said in str(caught.value)
+
+
+def test_folders_that_are_not_there_yet(tmp_path, monkeypatch):
+    """A mirror may be on another machine than the one that plans; data are yet to be made."""
+    monkeypatch.chdir(tmp_path)
+    given = {"data": "results2/data", "mirror": "nowhere", "seeds": [2**32 - 1]}
+    assert Settings.load(given, "options").data == "results2/data"
+
+
 def test_schemas_say_what_the_models_say(script, tmp_path):
     done = script("schemas.py", "--check")
     assert done.returncode == 0, done.stderr
