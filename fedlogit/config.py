@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,7 @@ from fedlogit.errors import FedlogitError
 from fedlogit.frozen_config import MAX_PARALLEL, FrozenConfig, Name, Seeds
 from fedlogit.yaml_files import load_yaml
 
-__all__ = ["Settings", "read_settings"]
+__all__ = ["Settings", "UsuallyLeftOut", "read_settings"]
 
 
 def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -26,6 +27,8 @@ def _each_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 DistinctNames = Annotated[tuple[Name, ...], AfterValidator(_each_once)]
 Names = Annotated[DistinctNames, Field(min_length=1)]
+UsuallyLeftOut = Literal["smoke", "quick"]
+"""Scales whose runs the cache holds only if they are named."""
 
 
 def _same(value: Any) -> Any:
@@ -49,6 +52,13 @@ def _numbers(value: Any) -> Any:
     return [int(v) if isinstance(v, str) and re.fullmatch("[0-9]{1,19}", v) else v for v in several]
 
 
+def _file_in(path: str) -> Path | None:
+    """Return the file that a path leads to or through, if it is no folder's."""
+    parts = [Path(path), *Path(path).parents]
+    return next((part for part in parts if os.path.isfile(part)), None)  # noqa: PTH113
+
+
+_RESULTS = "results"
 _FROM_SHELL = {
     "papers": _several,
     "seeds": _numbers,
@@ -87,6 +97,8 @@ class Settings(FrozenConfig):
         device: Where to train.
         workers: Threads of one training run.
         runs_per_gpu: How many training runs may share a GPU.
+        gpu_model: The type of GPU to ask Slurm for.
+        gpu_partition: Slurm's partition for jobs that use a GPU; several with commas between.
         checkpoint_seconds: Least time between checkpoints of a run.
         mirror: A folder of ``.npz`` files to take datasets from if nothing else can be reached.
         frozen: Never train: a run that is missing is an error.
@@ -108,11 +120,13 @@ class Settings(FrozenConfig):
     device: str = "auto"
     workers: Annotated[int, Field(gt=0, le=MAX_PARALLEL)] = 1
     runs_per_gpu: Annotated[int, Field(gt=0, le=MAX_PARALLEL)] = 1
+    gpu_model: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_.]+$")] | None = None
+    gpu_partition: Annotated[str, Field(pattern=r"^\w[\w.,-]*$")] | None = None
     checkpoint_seconds: Annotated[float, Field(ge=0)] = 60
     mirror: str | None = None
     frozen: bool = False
     partial: bool = False
-    publish: DistinctNames = ()
+    publish: Annotated[tuple[UsuallyLeftOut, ...], AfterValidator(_each_once)] = ()
     data: str = "data"
 
     @field_validator("data")
@@ -126,6 +140,10 @@ class Settings(FrozenConfig):
                 if found
                 else "should be a folder's path"
             )
+        if file := _file_in(value):
+            raise ValueError(f"should be a folder's path, but {file} is a file")
+        if Path(value).resolve().is_relative_to(Path(_RESULTS).resolve()):
+            raise ValueError(f"should be a folder outside {_RESULTS}, where runs and tables are")
         return value
 
     @field_validator("mirror")
@@ -135,6 +153,9 @@ class Settings(FrozenConfig):
             not value.strip() or value[0] == "~" or "$" in value or not value.isprintable()
         ):
             raise ValueError("should be a folder's path; write out ~ and variables")
+        # One that is not there may be on the machine that downloads only: nodes read this, too.
+        if value is not None and (file := _file_in(value)):
+            raise ValueError(f"should be a folder's path, but {file} is a file")
         return value
 
     @field_validator("device")

@@ -18,6 +18,7 @@ __all__ = [
     "Name",
     "NonNegativeInt",
     "PositiveInt",
+    "Seed",
     "Seeds",
     "explain",
     "model_in",
@@ -40,7 +41,9 @@ MAX_PARALLEL = 1024
 """Threads of a run, or runs side by side, at most: more than any machine has cores."""
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 NonNegativeInt = Annotated[int, Field(ge=0, le=LARGEST)]
-Seeds = Annotated[tuple[Annotated[int, Field(ge=0)], ...], AfterValidator(_each_once)]
+Seed = Annotated[int, Field(ge=0, lt=2**32)]
+"""NumPy's legacy generator, with which some partitions are drawn, takes no larger one."""
+Seeds = Annotated[tuple[Seed, ...], AfterValidator(_each_once)]
 _NAME = r"^\w[\w.-]*$"
 Name = Annotated[str, Field(pattern=_NAME)]  # part of a path and of a command
 

@@ -23,6 +23,7 @@ from fedlogit.frozen_config import (
     Name,
     NonNegativeInt,
     PositiveInt,
+    Seed,
     refuse_unused,
 )
 from fedlogit.participation import Participation
@@ -306,7 +307,7 @@ class SplitSpec(FrozenConfig):
     partition: ComponentRef
     clients: PositiveInt
     public: Public | None = None
-    seed: Annotated[int, Field(ge=0)]
+    seed: Seed
     text: Text | None = None
 
 
@@ -383,7 +384,7 @@ class RunSpec(FrozenConfig):
     optimizer: Optimizer
     schedule: Schedule = Schedule()
     precision: Literal["f32", "bf16"] = "f32"
-    seed: Annotated[int, Field(ge=0)]
+    seed: Seed
     evaluation: Evaluation = Evaluation()
     export: Annotated[tuple[Name, ...], AfterValidator(_as_set)] = ()
     ledger_only: bool = False

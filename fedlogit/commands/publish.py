@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from fedlogit.commands._cache import (
     changed_runs,
@@ -31,16 +31,16 @@ from fedlogit.commands._remote import (
     objects_in_repository,
 )
 from fedlogit.commands._values import positive
+from fedlogit.config import UsuallyLeftOut
 from fedlogit.errors import DataError, FedlogitError, unknown
 from fedlogit.files import remove_leftovers_of
 from fedlogit.locks import held
 from fedlogit.papers import Paper, expand, load_paper, papers_in
-from fedlogit.papers.schema import TEST_SCALE
 from fedlogit.results.runs.finished import SortedRuns, sort_runs
 from fedlogit.runs.integrity import read_spec
 from fedlogit.spec import RunSpec
 
-USUALLY_LEFT_OUT = (TEST_SCALE, "quick")
+USUALLY_LEFT_OUT: tuple[str, ...] = get_args(UsuallyLeftOut)
 LIMIT = 250
 """Megabytes that a remote inside the repository may hold, unless more are allowed.
 

@@ -177,10 +177,16 @@ class Plan:
         """Return the runs of an artefact, as paths below the folder of runs, each once."""
         return list(dict.fromkeys(cell.run for cell in artefact.cells))
 
-    def on_gpu(self, spec: RunSpec) -> bool:
-        """Return whether a run trains on a GPU where there is one."""
+    def on_gpu(self, spec: RunSpec, *, grouped: bool = False) -> bool:
+        """Return whether a run's job asks for a GPU where there is one.
+
+        Args:
+            spec: The run.
+            grouped: Whether the job is one of a group, all of which ask for the same: a run that
+                only counts bytes then asks for a GPU, too.
+        """
         trains_on_cpu = self.settings.device == "cpu" or self.settings.engine in CPU_ENGINES
-        return not trains_on_cpu and not spec.ledger_only
+        return not trains_on_cpu and (grouped or not spec.ledger_only)
 
     def finished(self, run: str) -> bool:
         """Return whether a run has a result."""

@@ -253,6 +253,7 @@ def test_runs_that_only_count_fit_any_engine_and_take_no_gpu(tmp_path):
     refuse_unfit(here, here.runs(table2))
     here = plan(tmp_path, papers=["fedol"], scale="paper", device="cuda")
     assert not any(here.on_gpu(cell.spec) for cell in table2.cells)
+    assert all(here.on_gpu(cell.spec, grouped=True) for cell in table2.cells)
 
 
 def test_a_run_holds_a_gpu_only_if_it_trains_on_one(tmp_path):

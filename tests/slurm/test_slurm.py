@@ -73,7 +73,7 @@ def cluster(base) -> Iterator[Cluster]:
 @pytest.fixture
 def checkout(cluster, tmp_path) -> Iterator[Checkout]:
     made = Checkout(tmp_path / "checkout")
-    made.uncomment(my_account="lab", my_cpus="cpu", my_gpus="gpu", a100="fake")
+    made.uncomment(my_account="lab", my_cpus="cpu")
     yield made
     made.end()
     cancel_all()
@@ -103,6 +103,7 @@ def patients(cluster, base) -> Checkout:
 
 
 SETTINGS = ("--config", "papers=[interrupted]", "scale=paper", "checkpoint_seconds=0", "--")
+ON_GPUS = ("gpu_model=fake", "gpu_partition=gpu")
 
 
 def table(name: str) -> str:
@@ -142,7 +143,7 @@ def test_a_paper_to_the_end(checkout):
             "group-components": {"divisions": 8, "runs": 4},
         },
     )
-    settings = ("--config", "papers=[tally_train]", "scale=smoke", "datasets=[digits]")
+    settings = ("--config", "papers=[tally_train]", "scale=smoke", "datasets=[digits]", *ON_GPUS)
     checkout.finish(checkout.snakemake(*settings), 2400)
     results = checkout.folder / "results"
     assert (
@@ -161,6 +162,19 @@ def test_a_paper_to_the_end(checkout):
     done = checkout.log.read_text()
     checkout.finish(checkout.snakemake(*settings), 600)
     assert "Nothing to be done" in checkout.log.read_text().removeprefix(done)
+
+
+def test_a_run_that_trains_nobody_asks_for_no_gpu(checkout):
+    """It goes where short jobs go, although training is told a type of GPU and a partition."""
+    checkout.include("fedol", "smoke", ["table2"])
+    settings = ("--config", "papers=[fedol]", "scale=smoke", *ON_GPUS, "--")
+    begun = datetime.datetime.now().isoformat(timespec="seconds")
+    checkout.finish(checkout.snakemake(*settings, "results/tables/fedol/smoke/table2.csv"), 600)
+    listed = slurm("sacct", "-X", "-n", "-P", "-S", begun, "-o", "partition,account,reqtres,state")
+    assert listed
+    for line in listed.splitlines():
+        assert line.startswith("cpu|lab|"), listed
+        assert "gres/gpu" not in line, listed
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,11 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from matplotlib.image import imread
+from snakemake_executor_plugin_slurm.utils import set_gres_string
 from support.workflow import ALL, PAPERS, REPOSITORY, SMOKE, Snakemake
 
 from fedlogit.papers import expand, load_paper, run_dir
@@ -416,6 +418,15 @@ def test_a_step_that_would_fail_again_is_tried_once_and_told_in_the_end(snakemak
     assert told.endswith("digits.npz is not a readable .npz archive: File is not a zip file")
 
 
+def test_a_failed_step_that_makes_no_file_is_told_in_the_end(snakemake, tmp_path):
+    """Here nothing can be published: the folder is no repository with a cache."""
+    done = snakemake(tmp_path, "publish")
+    assert done.returncode == 1
+    (told,) = [line for line in done.stdout.splitlines() if line.startswith("failed: ")]
+    assert told.startswith("failed: publish (logs/publish.log): ")
+    assert "it said nothing" not in told
+
+
 def test_probes_of_another_data_set_are_prepared_too(dry, tmp_path):
     jobs = dry(tmp_path, "results/tables/tally_train/smoke/table10.csv")
     assert (jobs["train"], jobs["download"], jobs["prepare"], jobs["partition"]) == (1, 2, 2, 1)
@@ -446,9 +457,16 @@ def test_several_targets_of_one_folder_in_a_new_place(dry, tmp_path):
     assert dry(tmp_path, *results, config=config)["train"] == len(paths) >= 2
 
 
-def slurm_plan(snakemake, folder: Path, *options: str, paper: str, datasets: str = "null"):
+def slurm_plan(
+    snakemake,
+    folder: Path,
+    *options: str,
+    paper: str,
+    datasets: str = "null",
+    more: tuple[str, ...] = (),
+) -> tuple[list[tuple[str, dict[str, str]]], list[str]]:
     """Plan with the Slurm profile; return each job's rule with its resources, and all groups."""
-    config = (f"papers=[{paper}]", "scale=smoke", "workers=1", f"datasets={datasets}")
+    config = (f"papers=[{paper}]", "scale=smoke", "workers=1", f"datasets={datasets}", *more)
     places = ("--directory", str(folder), "--profile", "slurm", "-n", "-p")
     done = snakemake.run(*places, *options, "--config", *config)
     assert done.returncode == 0, done.stdout
@@ -485,6 +503,45 @@ def test_profile_slurm_plans(snakemake, tmp_path, paper):
     assert "train" in rules
     assert set(hours) <= rules or paper != "fedol"
     assert set(groups) == ({"divisions", "aggregators"} if paper == "fedol" else {"divisions"})
+
+
+TRAINING = ("train", "train_clients", "export_logits")
+A100 = ("gpu_model=a100", "gpu_partition=my_gpus")
+MY_CPUS = ("--default-resources", "runtime=30", "slurm_partition=my_cpus")
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_only_jobs_on_a_gpu_ask_for_its_type_and_partition(snakemake, tmp_path, device):
+    more = (*A100, f"device={device}")
+    jobs, _ = slurm_plan(snakemake, tmp_path, *MY_CPUS, paper="fedol", more=more)
+    asked = {
+        (rule, gpus_asked_of_slurm(resources), resources["slurm_partition"])
+        for rule, resources in jobs
+        if rule in TRAINING
+    }
+    on_gpu = {(rule, "--gpus=a100:1", "my_gpus") for rule in TRAINING}
+    if device == "cpu":
+        assert asked == {(rule, "", "my_cpus") for rule in TRAINING}
+    else:
+        assert asked == {*on_gpu, ("train", "", "my_cpus")}, "which only count bytes"
+    others = [resources for rule, resources in jobs if rule not in TRAINING]
+    assert {resources["slurm_partition"] for resources in others} == {"my_cpus"}
+
+
+def gpus_asked_of_slurm(resources: dict[str, str]) -> str:
+    """Return the options for GPUs that the executor gives to sbatch."""
+    typed = {key: int(said) if said.isdigit() else said for key, said in resources.items()}
+    return set_gres_string(SimpleNamespace(resources=typed)).strip()
+
+
+def test_all_jobs_of_a_group_ask_for_the_same_gpu(snakemake, tmp_path):
+    """Snakemake puts no jobs together that name different types or partitions."""
+    groups = ("--groups", "train=runs", "--group-components", "runs=100")
+    ways = ("--set-resource-scopes", "gpu=local", "--resources", "gpu=1")
+    jobs, made = slurm_plan(snakemake, tmp_path, *MY_CPUS, *groups, *ways, paper="fedol", more=A100)
+    assert "runs" in made
+    expected = {"gpu": "1", "gpu_model": "a100", "slurm_partition": "my_gpus"}
+    assert all(resources.items() >= expected.items() for rule, resources in jobs if rule == "train")
 
 
 def test_short_runs_are_put_together_on_slurm(snakemake, tmp_path):

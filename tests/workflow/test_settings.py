@@ -86,15 +86,19 @@ def test_a_mistake_in_the_configurations_yaml_is_told_with_its_line_before_anyth
         ({"data": "-rf"}, "without '-'"),
         ({"data": ""}, "options: data = '': should be a folder's path"),
         ({"publish": "quick; touch x #"}, "options: publish.0 = 'quick; touch x #'"),
+        ({"publish": ["papr"]}, "publish.0 = 'papr': Input should be 'smoke' or 'quick'"),
         ({"scale": "a b"}, "options: scale = 'a b'"),
         ({"paper": "x"}, "options: unknown key 'paper'; did you mean 'papers'"),
         ({"seeds": []}, "options: seeds = "),
         ({"seeds": [True]}, "options: seeds.0 = True"),
+        ({"seeds": [2**32]}, "seeds.0 = 4294967296: Input should be less than 4294967296"),
         ({"scale": 3}, "options: scale = 3"),
         ({"frozen": "maybe"}, "options: frozen = 'maybe'"),
         ({"frozen": 16**4000}, "options: not plain data (Exceeds the limit (4300 digits)"),
         ({"device": "cuda0"}, "should be auto, cpu, cuda or cuda:<number>"),
         ({"device": "cuda:100"}, "device = 'cuda:100': should be auto, cpu, cuda or cuda:<number>"),
+        ({"gpu_model": "a100:2"}, "options: gpu_model = 'a100:2'"),
+        ({"gpu_partition": "-x"}, "options: gpu_partition = '-x'"),
         ({"workers": 100000}, "workers = 100000: Input should be less than or equal to 1024"),
         ({"runs_per_gpu": 2000}, "runs_per_gpu = 2000: Input should be less than or equal to 1024"),
     ],
@@ -104,6 +108,31 @@ def test_mistakes(data, said):
         Settings.load(data, "options")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        ({"data": "a.txt"}, "data = 'a.txt': should be a folder's path, but a.txt is a file"),
+        ({"data": "a.txt/b"}, "should be a folder's path, but a.txt is a file"),
+        ({"mirror": "a.txt"}, "mirror = 'a.txt': should be a folder's path, but a.txt is a file"),
+        ({"data": "results"}, "data = 'results': should be a folder outside results"),
+        ({"data": "sub/../results/d"}, "should be a folder outside results"),
+    ],
+)
+def test_folders_that_cannot_be(tmp_path, monkeypatch, data, said):
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").touch()
+    with pytest.raises(FedlogitError) as caught:
+        Settings.load(data, "options")
+    assert said in str(caught.value)
+
+
+def test_folders_that_are_not_there_yet(tmp_path, monkeypatch):
+    """A mirror may be on another machine than the one that plans; data are yet to be made."""
+    monkeypatch.chdir(tmp_path)
+    given = {"data": "results2/data", "mirror": "nowhere", "seeds": [2**32 - 1]}
+    assert Settings.load(given, "options").data == "results2/data"
 
 
 def test_schemas_say_what_the_models_say(script, tmp_path):

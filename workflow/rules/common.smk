@@ -11,6 +11,7 @@ from fedlogit.workflow import SUMMARY_PARTS, error_in, failure, shorten_messages
 from snakemake.io import strip_wildcard_constraints
 from snakemake.jobs import Job
 from snakemake.logging import logger as snakemake_logger
+from snakemake.resources import Resources
 
 # Rules run the Python that runs Snakemake, and find the library, also if neither is activated.
 os.environ |= {
@@ -53,8 +54,9 @@ onerror:
     # A line for each failed job; its error in full is far above, between other messages.
     for _failed in workflow.scheduler.failed:
         for _job in getattr(_failed, "jobs", [_failed]):
-            if not all(map(os.path.exists, _job.output)):
-                print(failure(_job.output, _job.log), file=sys.stderr)
+            if not _job.output or not all(map(os.path.exists, _job.output)):
+                _made = _job.output or [_job.rule.name]
+                print(failure(_made, _job.log), file=sys.stderr)
 
 
 # Slurm sends SIGUSR1 (sbatch --signal) to all processes of a job. Training saves itself on it; what
@@ -133,9 +135,31 @@ def is_forced(files):
     )
 
 
-def gpus(spec_of):
-    """Return a resource: whether the run that a path names takes a GPU, where there is one."""
-    return of_wildcards(lambda run: int(PLAN.on_gpu(spec_of(run))))
+def gpu_resources(spec_of):
+    """Return the resources with which jobs ask for a GPU, where there is one.
+
+    A job without a GPU has no `gpu_model`, which Slurm would be asked for even with gpu=0, and its
+    partition is the profile's default.
+    """
+    defaults = Resources.from_mapping(
+        workflow.resource_settings.default_resources or {}
+    )
+    usual = defaults.get("slurm_partition")
+
+    def gpu(wildcards, rulename):
+        # The jobs of a group must name the same type and partition.
+        grouped = rulename in workflow.group_settings.overwrite_groups
+        return int(PLAN.on_gpu(checked(spec_of, wildcards.run), grouped=grouped))
+
+    def model(wildcards, rulename):
+        return SETTINGS.gpu_model if gpu(wildcards, rulename) else None
+
+    def partition(wildcards, rulename, **more):
+        if SETTINGS.gpu_partition and gpu(wildcards, rulename):
+            return SETTINGS.gpu_partition
+        return usual.evaluate(wildcards, rulename=rulename, **more).value
+
+    return {"gpu": gpu, "gpu_model": model, "slurm_partition": partition}
 
 
 def train_options(wildcards, input):

@@ -14,9 +14,9 @@ if not SETTINGS.frozen:
             "benchmarks/jobs/export_logits/{run}.tsv"
         threads: SETTINGS.workers
         resources:
+            **gpu_resources(lambda run: PLAN.trained_weights(run)[-1]),
             mem_mb=per_attempt(4000),
             runtime=per_attempt(60),
-            gpu=gpus(lambda run: PLAN.trained_weights(run)[-1]),
         params:
             script=project_path("scripts/export_logits.py"),
             spec=lambda wildcards, input: str(Path(input.note).with_name(layout.SPEC)),

@@ -17,9 +17,9 @@ if not SETTINGS.frozen:
         benchmark:
             "benchmarks/jobs/train_clients/{run}.tsv"
         resources:
+            **gpu_resources(PLAN.spec_of_clients),
             mem_mb=per_attempt(4000),
             runtime=per_attempt(720),
-            gpu=gpus(PLAN.spec_of_clients),
         params:
             script=project_path("scripts/train_clients.py"),
             spec="results/plan/clients/{run}.json",

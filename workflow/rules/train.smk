@@ -13,9 +13,9 @@ if not SETTINGS.frozen:
             "benchmarks/jobs/train/{run}.tsv"
         threads: SETTINGS.workers
         resources:
+            **gpu_resources(PLAN.spec_of_run),
             mem_mb=per_attempt(4000),
             runtime=per_attempt(720),
-            gpu=gpus(PLAN.spec_of_run),
         params:
             script=project_path("scripts/train.py"),
             spec="results/plan/runs/{run}.json",
