@@ -26,6 +26,7 @@ from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import MARKERS, look, new_figure
 from fedlogit.results.tables import write_table
 from fedlogit.results.verdicts.published import read_reference
+from fedlogit.spec import RunSpec
 
 CELM = {
     "contributions_by_round",
@@ -144,6 +145,22 @@ def test_every_kind_states_scale_and_seeds(figure, kind):
     for part in ("Table 1", "scale: paper", "seed"):
         assert part in shown
     assert "device" not in shown
+
+
+@pytest.mark.parametrize("kind", figure_names())
+def test_no_kind_calls_validation_accuracy_that_of_the_test_split(figure, monkeypatch, kind):
+    monkeypatch.setattr(RunSpec, "samples", "validation")
+    assert not re.search(r"\btest (accuracy|split)", texts(draw(figure(kind))), re.IGNORECASE)
+
+
+def test_each_data_set_by_round_has_the_samples_of_its_own_beside_its_axis(make_run, make_artefact):
+    text = {"text": {"vocabulary": 300, "length": 8}, "dataset": "sklearn_docs"}
+    curve = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]  # of so many rounds that the last are enlarged
+    runs = [make_run(curve, method=m, **own) for own in ({}, text) for m in ("average", "uwa")]
+    options = {"enlarge": True}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
+    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_visible()]
+    assert labels == ["Test accuracy"] * 2 + ["Validation accuracy"] * 2
 
 
 @pytest.mark.parametrize(

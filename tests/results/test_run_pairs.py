@@ -81,7 +81,9 @@ def test_a_run_that_diverged_is_not_equal_to_one_that_went_on(make_run, tmp_path
     for one, other in ((cut, folder), (folder, cut)):
         frame = differences(pairs(one, other), "accuracy")
         assert frame[["equal_rounds", "rounds"]].to_numpy().tolist() == [[2, 4]]
-        assert counts(frame, "accuracy") == "runs in both folders: 1, equal in every round: 0"
+        assert (
+            counts(frame, "accuracy", "test") == "runs in both folders: 1, equal in every round: 0"
+        )
 
 
 def test_the_median_and_the_largest_are_of_all_pairs_whichever_is_ahead():
@@ -89,7 +91,7 @@ def test_the_median_and_the_largest_are_of_all_pairs_whichever_is_ahead():
     frame = pd.DataFrame(
         {"difference": [-0.03, 0.0, 0.01], "equal_rounds": [1, 4, 2], "rounds": [4, 4, 4]}
     )
-    assert counts(frame, "accuracy") == (
+    assert counts(frame, "accuracy", "test") == (
         "runs in both folders: 3, equal in every round: 1;"
         " test accuracy differs by 1.00 points in the median, 3.00 at most"
     )

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import REFERENCE, Artefact
+from fedlogit.papers.axis_values import run_place
 from fedlogit.papers.options import ByRound
 from fedlogit.results.collect import collect, competitors, curves
 from fedlogit.results.figures._legend import (
@@ -309,8 +310,9 @@ def _enlarge(axes: Axes, late: _Late, metric: str) -> None:
 def _samples_by_dataset(artefact: Artefact) -> dict[str, str]:
     """Return which samples the scores on each data set are of, as `samples_of`."""
     found: dict[str, list[RunSpec]] = {}
-    for _, run in gather(artefact):
-        found.setdefault(run.spec.dataset, []).append(run.spec)
+    for ref, run in gather(artefact):
+        dataset = str(run_place(run.spec, ref.axes)["dataset"])
+        found.setdefault(dataset, []).append(run.spec)
     return {dataset: samples_of(specs) for dataset, specs in found.items()}
 
 
