@@ -196,11 +196,11 @@ def axis_value_matches(values: pd.Series, wanted: Iterable[object]) -> pd.Series
 
 
 def seeds(frame: pd.DataFrame) -> str:
-    """Return how many seeds are behind the cells of a frame: ``3 seeds``, or ``1-3 seeds``."""
+    """Return how many seeds are behind the cells of a frame: ``3 seeds``, or ``1–3 seeds``."""
     keys = [axis for axis in ("dataset", "partition", "method", "cell") if axis in frame]
     counts = frame.groupby(keys, dropna=False)["seed"].nunique()
     low, high = counts.min(), counts.max()
-    return (f"{low}" if low == high else f"{low}-{high}") + (" seed" if high == 1 else " seeds")
+    return (f"{low}" if low == high else f"{low}–{high}") + (" seed" if high == 1 else " seeds")
 
 
 def describe(frame: pd.DataFrame) -> str:

@@ -250,7 +250,7 @@ def test_seeds_are_counted_in_each_cell_of_all_axes(make_run, make_artefact):
     ]
     for frame in (collect, provenance):
         assert "; 3 seeds; " in describe(frame(make_artefact(*runs[:3])))
-        assert "; 1-3 seeds; " in describe(frame(make_artefact(*runs)))
+        assert "; 1–3 seeds; " in describe(frame(make_artefact(*runs)))
 
 
 def test_engines_of_clients_and_server_can_be_told_from_two_engines():
@@ -262,7 +262,7 @@ def test_engines_of_clients_and_server_can_be_told_from_two_engines():
 
 def test_seed_counts_may_differ_between_cells():
     frame = pd.DataFrame({"method": ["a", "a", "b"], "seed": [3, 7, 7]})
-    assert seeds(frame) == "1-2 seeds"
+    assert seeds(frame) == "1–2 seeds"
     assert seeds(frame[frame["method"] == "b"]) == "1 seed"
 
 

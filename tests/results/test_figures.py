@@ -494,6 +494,17 @@ def test_mean_weights_by_class():
     np.testing.assert_allclose(means, [[0.75, 0.2, np.nan], [0.25, 0.8, np.nan]])
 
 
+def test_mean_weights_are_sums_in_float64_in_the_order_of_the_samples():
+    """A matrix product's bits would depend on the processor, and those of a PDF with them."""
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.ones(7), 999).T.astype(np.float32)
+    labels = rng.integers(0, 3, 999)
+    means = mean_weights(weights, labels, 3)
+    for client, own in enumerate(weights.astype(np.float64)):
+        of_class = [own[labels == label] for label in range(3)]
+        assert means[client].tolist() == [np.cumsum(w)[-1] / len(w) for w in of_class]
+
+
 def test_weights_tell_how_much_goes_to_clients_that_hold_the_class(make_run, make_artefact):
     run = make_run(method="uwa", clients=2, classes=2)
     owned = np.array([[True, False], [False, True]])

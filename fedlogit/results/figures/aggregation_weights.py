@@ -63,17 +63,19 @@ class Panel:
 def mean_weights(weights: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
     """Return the mean weight of each client on the samples of each true class.
 
+    The sums are in float64 and in the order of the samples: those of a matrix product would depend
+    on the processor, and with them the figure's bytes.
+
     Args:
         weights: (clients, points).
         labels: (points,).
         classes: Number of classes.
 
     Returns:
-        (clients, classes); NaN for a class without samples.
+        float64 (clients, classes); NaN for a class without samples.
     """
-    member = labels[:, None] == np.arange(classes)  # (points, classes)
-    counts = member.sum(axis=0)
-    total = weights @ member
+    counts = np.bincount(labels, minlength=classes)
+    total = np.stack([np.bincount(labels, own, minlength=classes) for own in weights])
     return np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
 
 
