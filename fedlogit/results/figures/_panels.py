@@ -119,8 +119,13 @@ def panels_of(artefact: Artefact) -> dict[str, list[tuple[RunRef, Run]]]:
 
 
 def panel_name(artefact: Artefact, ref: RunRef) -> str:
-    """Return what a panel of one dataset and partition is called."""
-    names = (ref.axes.get(axis) for axis in ("dataset", "partition"))
+    """Return what a panel of one dataset and partition is called.
+
+    It is the partition alone where all runs are of one data set, which `title` names.
+    """
+    several = len({run.axes.get("dataset") for run in artefact.runs}) > 1
+    dataset, partition = (ref.axes.get(axis) for axis in ("dataset", "partition"))
+    names = [dataset if several or partition is None else None, partition]
     return ", ".join(artefact.label(name) for name in names if name is not None)
 
 

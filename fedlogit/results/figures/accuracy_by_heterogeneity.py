@@ -67,6 +67,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _lines(axes, competitors(here), artefact.metric, place.partitions, styles)
         has_paper |= _paper(axes, reference, artefact.metric, place, styles)
         _label_partitions(axes, artefact, place)
+        if len(panels) > 1:  # the subtitle names a single one's data set
+            axes.set_title(_panel_title(artefact, place))
         format_axis(axes.yaxis, artefact.metric)
     handles = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
@@ -116,10 +118,14 @@ def _panels(
     return figure, panels
 
 
-def _label_partitions(axes: Axes, artefact: Artefact, place: _PanelContent) -> None:
-    """Write what a panel shows, and its partitions below it."""
+def _panel_title(artefact: Artefact, place: _PanelContent) -> str:
+    """Return what a panel shows: its data set, or a part of it."""
     name = artefact.label(place.dataset)
-    axes.set_title(name if place.whole else f"{name}, part of it enlarged")
+    return name if place.whole else f"{name}, part of it enlarged"
+
+
+def _label_partitions(axes: Axes, artefact: Artefact, place: _PanelContent) -> None:
+    """Write a panel's partitions below it."""
     labels = wrapped_labels(artefact, place.partitions)
     axes.set_xticks(range(len(labels)), labels)
     axes.set_xlim(-0.4, len(place.partitions) - 0.6)

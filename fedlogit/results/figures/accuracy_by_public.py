@@ -56,10 +56,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     panels = frame[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     styles = strokes(values(frame, "method"))
     figure, grid = new_figure(1, len(panels), panel=(3.8, 2.9))
+    several = frame["dataset"].nunique() > 1
     for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
         here = drawn[(drawn["dataset"] == dataset) & (drawn["partition"] == partition)]
         _panel(axes, here, styles, artefact.metric, log=options.log)
-        axes.set_title(artefact.place_label(dataset, partition))
+        axes.set_title(artefact.place_label(dataset, partition, several=several))
         axes.set_xlabel(artefact.label(axis))
         format_axis(axes.yaxis, artefact.metric)
         if options.log:

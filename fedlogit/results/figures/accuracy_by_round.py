@@ -107,13 +107,15 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     figure, grid = new_figure(len(by_dataset) + len(late), len(columns), panel=(3.1, 2.5))
     has_reference, rows = False, iter(grid)
     samples = _samples_by_dataset(artefact)
+    several = final["dataset"].nunique() > 1
     for dataset, parts in by_dataset.items():
         row = next(rows)
         label = metric_label(artefact.metric, samples[dataset])
         has_reference |= _row(artefact, row, parts, references, lines)
         _name_vertical_axis(row, label)
         for axes, column, runs in zip(row, columns, parts, strict=True):
-            name = [artefact.label(dataset), column + seeds_if_fewer(runs, shown)]
+            name = [artefact.label(dataset)] if several else []  # the subtitle names a single one
+            name.append(column + seeds_if_fewer(runs, shown))
             across = len(columns)
             panel_title(figure, axes, ("\n" if across > _FEW else ", ").join(name), across)
         if dataset in late:

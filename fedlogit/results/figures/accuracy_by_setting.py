@@ -186,10 +186,12 @@ def _placed_runs(artefact: Artefact, options: BySetting, frame: pd.DataFrame) ->
     across = [_number(spec.setting(options.x)) for spec in specs]
     if options.per_class:
         across = [x / n if n else np.nan for x, n in zip(across, frame["classes"], strict=True)]
+    several = len({spec.dataset for spec in specs}) > 1  # the subtitle names a single one
+    panels = tuple(key for key in options.panels if several or key != "dataset")
     return frame.assign(
         x=across,
         line=[_line_name(artefact, *run, options.lines) for run in runs],
-        panel=[_line_name(artefact, *run, options.panels) for run in runs],
+        panel=[_line_name(artefact, *run, panels) for run in runs],
     )
 
 

@@ -94,9 +94,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for heat, curve, panel in zip(grid[0], grid[1], panels, strict=True):
         _heat(heat, panel, highest)
         said = (
-            f"{panel.name}: {panel.on_owners():.0%} of weight on clients that hold the class"
+            f"{panel.on_owners():.0%} of weight on clients that hold the class"
             f" (uniform: {panel.owners():.0%})"
         )
+        said = ": ".join(filter(None, (panel.name, said)))
         panel_title(figure, heat, said, len(panels), beside=_COLOUR_BAR)
         _curve(curve, panel, 1.03 * largest)
     grid[0, 0].set_ylabel("Client")
@@ -112,10 +113,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 
 
 def _panels(artefact: Artefact) -> Iterator[Panel]:
-    """Yield the weights of each cell; its name says the method only where several are drawn."""
-    axes = ["dataset", "partition", "method"]
-    if len({str(run.axes.get("method")) for run in artefact.runs}) == 1:
-        axes.remove("method")
+    """Yield the weights of each cell, which is called by its partition and what else differs."""
+    several = {
+        axis: len({str(run.axes.get(axis)) for run in artefact.runs}) > 1
+        for axis in ("dataset", "method")
+    }
+    axes = [axis for axis in CELL if several.get(axis, True)]
     cells: dict[tuple[str, ...], list[dict[str, np.ndarray]]] = {}
     for ref, run in runs_of(artefact):
         cell = tuple(str(ref.axes[a]) for a in axes if a in ref.axes)

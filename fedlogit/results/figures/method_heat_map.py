@@ -32,7 +32,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         )
         table = 100 * cells.pivot(index="method", columns="partition", values="mean")
         _panel(axes, artefact, ordered(table[[p for p in partitions if p in table]]))
-        axes.set_title(artefact.label(dataset))
+        if len(datasets) > 1:  # the subtitle names a single one
+            axes.set_title(artefact.label(dataset))
     shown_metric = metric_name(artefact, artefact.metric)
     title(figure, artefact, frame, f"{shown_metric} [%]; bold: best of a column")
     return figure

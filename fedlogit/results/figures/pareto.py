@@ -63,7 +63,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         theirs = _published(reference, options, panel, list(points["method"]), artefact.metric)
         has_paper |= len(theirs) > 0
         moves |= _panel(axes, artefact, points, theirs, size)
-        axes.set_title(artefact.label(panel))
+        if by != "dataset" or len(panels) > 1:  # the subtitle names a single data set
+            axes.set_title(artefact.label(panel))
         axes.set_xlabel(_horizontal_label(artefact, options.x))
         format_axis(axes.yaxis, artefact.metric)
     for axes in grid[:, 0]:
