@@ -17,6 +17,7 @@ from fedlogit.results.collect import (
     collect,
     curves,
     describe,
+    describe_briefly,
     seeds,
     sources,
     summarise,
@@ -333,3 +334,10 @@ def test_the_caption_of_a_figure_says_why_something_is_not_applicable(make_run, 
     unable = {"before": 1, "axes": {"method": "uwa"}, "why": "has a reason"}
     said = " Not applicable (n/a): UWA (has a reason)."
     assert caption(make_artefact(make_run(), cannot=[unable])).endswith(f"engine: loop.{said}")
+
+
+def test_above_a_figure_a_note_names_its_data_set_only_beside_others(make_run, make_artefact):
+    """The line there begins with the name of a single one."""
+    runs = [make_run(note="resized"), make_run(dataset="digits", axes={"dataset": "digits"})]
+    assert describe_briefly(collect(make_artefact(runs[0]))).endswith("1 seed; resized")
+    assert describe_briefly(collect(make_artefact(*runs))).endswith("1 seed; MNIST: resized")

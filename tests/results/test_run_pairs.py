@@ -188,3 +188,10 @@ def test_what_the_docs_say_of_published_runs_is_in_their_table():
     assert (found["equal_rounds"] == found["rounds"]).sum() == 1
     assert (~found["same_bytes"]).sum() == 1
     assert found["same_data"].all()
+
+
+def test_the_heading_says_on_which_samples_accuracy_is(make_run, tmp_path, capsys):
+    folder = make_run(text={"vocabulary": 300, "length": 8}).dir.parent
+    _, out = _diff(capsys, folder, shutil.copytree(folder, tmp_path / "again"))
+    assert out.startswith("Validation accuracy\n")
+    assert "; validation accuracy differs by" in out
