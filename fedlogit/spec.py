@@ -233,6 +233,11 @@ class Text(FrozenConfig):
     length: PositiveInt
     evaluation_split: Literal["valid", "test"] = "valid"
 
+    @property
+    def samples(self) -> str:
+        """Which samples the scores are of, ``test`` or ``validation``."""
+        return "validation" if self.evaluation_split == "valid" else "test"
+
 
 class Server(FrozenConfig):
     """The model that a server trains on what clients predict, and how long.
@@ -292,11 +297,6 @@ class Evaluation(FrozenConfig):
         if self.validation is None:
             refuse_unused(self, ("with_test",), "has no effect without validation")
         return self
-
-    @property
-    def samples(self) -> str:
-        """Which samples the scores are of, ``test`` or ``validation``."""
-        return "validation" if self.validation and not self.with_test else "test"
 
 
 class SplitSpec(FrozenConfig):
@@ -421,6 +421,14 @@ class RunSpec(FrozenConfig):
         if first == "method" and rest:
             return self.method.name if rest == "name" else self.method.params.get(rest)
         return dotted_keys.get(self.model_dump(mode="json"), key)
+
+    @property
+    def samples(self) -> str:
+        """Which samples the scores are of, ``test`` or ``validation``."""
+        when = self.evaluation
+        if when.validation is not None and not when.with_test:
+            return "validation"
+        return "test" if self.text is None else self.text.samples
 
     def tests_in(self, round_: int) -> bool:
         """Return whether test accuracy is measured after round `round_` (from 1)."""

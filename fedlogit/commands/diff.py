@@ -16,6 +16,7 @@ from fedlogit.commands._values import given_file, given_path
 from fedlogit.papers.metric_names import check_round
 from fedlogit.results.formatting import write_csv
 from fedlogit.results.run_pairs import counts, differences, pairs, table
+from fedlogit.results.runs.gathered import samples_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,9 +37,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(args: argparse.Namespace) -> int:
     """Carry the command out; return 1 if runs of one spec had other data."""
     check_round("--metric", args.metric)
-    found = differences(pairs(args.first, args.second), args.metric)
-    print(f"{table(found, args.metric)}\n")
-    print(counts(found, args.metric))
+    runs = pairs(args.first, args.second)
+    found = differences(runs, args.metric)
+    samples = samples_of(pair.one.spec for pair in runs)
+    print(f"{table(found, args.metric, samples)}\n")
+    print(counts(found, args.metric, samples))
     if args.csv:
         print(write_csv(args.csv, found))
     return 0 if found["same_data"].all() else 1

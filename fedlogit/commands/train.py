@@ -81,7 +81,7 @@ def main(args: argparse.Namespace) -> None:
     result = read_json(args.out / layout.RESULT)
     accuracy = result["final"].get("accuracy")
     ended = f"{result['status']}: {result['message']}" if result["message"] else result["status"]
-    reached = "" if accuracy is None else f", {spec.evaluation.samples} accuracy {accuracy:.4f}"
+    reached = "" if accuracy is None else f", {spec.samples} accuracy {accuracy:.4f}"
     print(f"{args.out}: {spec.method.name} on {spec.dataset}, {ended}{reached}")
 
 

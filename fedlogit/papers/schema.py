@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from fedlogit.dotted_keys import merge
 from fedlogit.errors import unknown
 from fedlogit.frozen_config import FrozenConfig, Seeds
+from fedlogit.spec import Text
 
 __all__ = [
     "CLAIM_TESTS",
@@ -365,6 +366,11 @@ class Paper(FrozenConfig):
     def short_title(self, id_: str) -> str:
         """Return what a table or figure is called: its title up to the colon."""
         return short_title(self.artefacts[id_].title)
+
+    def samples(self, dataset: str) -> str:
+        """Return which samples scores on a data set are of, ``test`` or ``validation``."""
+        text = self.datasets.get(dataset, {}).get("text")
+        return "test" if text is None else Text.read(text, f"{self.paper}.yaml: {dataset}").samples
 
     @property
     def labels_of_numbers(self) -> dict[str, str]:

@@ -114,7 +114,7 @@ def _number_in_words(row: ComparedNumber, paper: Paper) -> str:
     judged = row["verdict"] in VERDICTS
     return (
         f"{method if method == name else f'{name}: {method}'} on {', '.join(filter(None, work))}:"
-        f" {metric_label(row['metric'])} {ours}, paper {theirs};"
+        f" {metric_label(row['metric'], paper.samples(row['dataset']))} {ours}, paper {theirs};"
         f" {row['verdict']}{'' if judged else ': not judged'}"
     )
 

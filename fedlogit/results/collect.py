@@ -196,11 +196,11 @@ def axis_value_matches(values: pd.Series, wanted: Iterable[object]) -> pd.Series
 
 
 def seeds(frame: pd.DataFrame) -> str:
-    """Return how many seeds are behind the cells of a frame: ``3 seeds``, or ``1-3 seeds``."""
+    """Return how many seeds are behind the cells of a frame: ``3 seeds``, or ``1–3 seeds``."""
     keys = [axis for axis in ("dataset", "partition", "method", "cell") if axis in frame]
     counts = frame.groupby(keys, dropna=False)["seed"].nunique()
     low, high = counts.min(), counts.max()
-    return (f"{low}" if low == high else f"{low}-{high}") + (" seed" if high == 1 else " seeds")
+    return (f"{low}" if low == high else f"{low}–{high}") + (" seed" if high == 1 else " seeds")
 
 
 def describe(frame: pd.DataFrame) -> str:
@@ -215,22 +215,32 @@ def describe(frame: pd.DataFrame) -> str:
 
 
 def describe_briefly(frame: pd.DataFrame) -> str:
-    """Return `describe`'s line without devices and engines, for what has a caption below it."""
-    return "; ".join(_what_was_run(frame))
+    """Return `describe`'s line without devices and engines, for what has a caption below it.
+
+    A note on the one data set there is does not name it again: what stands before the line does.
+    """
+    return "; ".join(_what_was_run(frame, named=frame["dataset"].nunique() > 1))
 
 
-def _what_was_run(frame: pd.DataFrame) -> list[str]:
+def _what_was_run(frame: pd.DataFrame, *, named: bool = True) -> list[str]:
     """Return the scale, the seeds, how many runs diverged, and what the data are."""
     parts = [f"scale: {distinct_values(frame['scale'], ', ')}", seeds(frame)]
     failed = int(frame.groupby("digest")["diverged"].first().sum())
     if failed:
         parts.append(f"{failed} diverged")
-    return [*parts, *dataset_notes(frame)]
+    return [*parts, *dataset_notes(frame, named=named)]
 
 
-def dataset_notes(frame: pd.DataFrame) -> list[str]:
-    """Return what is to be known of data that are not the papers' own: ``EMNIST: …``."""
+def dataset_notes(frame: pd.DataFrame, *, named: bool = True) -> list[str]:
+    """Return what is to be known of data that are not the papers' own: ``EMNIST: …``.
+
+    Args:
+        frame: A row per run.
+        named: Whether each begins with its data set.
+    """
     noted = frame[frame["dataset_note"] != ""].drop_duplicates(["dataset", "dataset_note"])
+    if not named:
+        return list(noted["dataset_note"])
     names = [DATASETS[name].title if name in DATASETS else name for name in noted["dataset"]]
     return [f"{name}: {note}" for name, note in zip(names, noted["dataset_note"], strict=True)]
 

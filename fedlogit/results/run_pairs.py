@@ -97,8 +97,8 @@ def _row(pair: Pair, metric: str) -> dict[str, Any]:
     return row
 
 
-def table(frame: pd.DataFrame, metric: str) -> str:
-    """Return the rows of `differences` for a terminal."""
+def table(frame: pd.DataFrame, metric: str, samples: str) -> str:
+    """Return the rows of `differences` for a terminal; `samples` are as from `measured_on`."""
     units = (" [%]", " [%]", " [points]") if is_share(metric) else ("", "", "")
     shown = pd.DataFrame({"run": frame["run"]})
     for name, unit in zip(("first", "second", "difference"), units, strict=True):
@@ -107,12 +107,12 @@ def table(frame: pd.DataFrame, metric: str) -> str:
     shown["equal rounds"] = [f"{equal} of {all_}" for equal, all_ in rounds]
     shown["bytes"] = ["same" if same else "differ" for same in frame["same_bytes"]]
     shown["data"] = ["same" if same else "differ" for same in frame["same_data"]]
-    heading = sentence(metric_label(metric))
+    heading = sentence(metric_label(metric, samples))
     return f"{heading}\n\n{markdown(shown, 'simple', right=[*shown.columns[1:4]])}"
 
 
-def counts(frame: pd.DataFrame, metric: str) -> str:
-    """Return one sentence about the rows of `differences`."""
+def counts(frame: pd.DataFrame, metric: str, samples: str) -> str:
+    """Return one sentence about the rows of `differences`; `samples` are as from `measured_on`."""
     equal = int((frame["equal_rounds"] == frame["rounds"]).sum())
     text = f"runs in both folders: {len(frame)}, equal in every round: {equal}"
     apart = frame["difference"].abs()
@@ -120,4 +120,5 @@ def counts(frame: pd.DataFrame, metric: str) -> str:
         return text
     unit = " points" if is_share(metric) else ""
     middle, most = (number(float(x), metric, percent=True) for x in (apart.median(), apart.max()))
-    return f"{text}; {metric_label(metric)} differs by {middle}{unit} in the median, {most} at most"
+    label = metric_label(metric, samples)
+    return f"{text}; {label} differs by {middle}{unit} in the median, {most} at most"

@@ -144,7 +144,10 @@ def _rows(of: pd.DataFrame, paper: Paper) -> pd.DataFrame:
         {
             "Paper": paper.short_name,
             "Table": of["table"].map(paper.short_title),
-            "Metric": of["metric"].map(lambda m: paper.labels.get(m) or metric_label(str(m))),
+            "Metric": [
+                paper.labels.get(metric) or metric_label(metric, paper.samples(dataset))
+                for metric, dataset in zip(of["metric"], of["dataset"], strict=True)
+            ],
             "Data": shown["Dataset"],
             "Partition": shown["Partition"],
             "Method": shown["Method"].str.cat(of["where"].map(_setting)),

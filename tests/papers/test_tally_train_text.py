@@ -43,6 +43,15 @@ def test_hyper_parameters_of_appendix_i(table):
         assert (spec.evaluation.every, spec.evaluation.tail) == (10, 600)
 
 
+def test_its_scores_are_of_the_validation_split_and_those_of_images_of_the_test_split():
+    assert {cell.spec.samples for cell in cells("table3")} == {"validation"}
+    assert {cell.spec.samples for cell in cells("table2")} == {"test"}
+    samples = {"validation": {"wikitext2", "wikitext2_tokens", "sklearn_docs"}}
+    samples["test"] = PAPER.datasets.keys() - samples["validation"]
+    for said, names in samples.items():
+        assert {PAPER.samples(name) for name in names} == {said}
+
+
 @pytest.mark.slow
 def test_the_model_has_the_published_number_of_parameters():
     """The count that Table 3's gigabytes of merges come from; weights without numbers."""

@@ -195,7 +195,7 @@ def test_places_of_one_seed_and_of_several_are_told_as_such(make_run, make_artef
         for seed in range(seeds)
     ]
     said = ". ".join(analyse(make_artefact(*runs, analysis="answer", **NO_AXES)).sentences)
-    assert "paired t test over 1-3 seeds" in said
+    assert "paired t test over 1–3 seeds" in said
     assert "One seed" not in said
 
 

@@ -132,3 +132,8 @@ def test_missing_or_damaged_claims_are_one_line(tmp_path, text, why):
         write_text(folder / "claims.csv", text)
     with refused(f"cannot read {folder / 'claims.csv'}: {why}"):
         overview(tmp_path, "quick", {"celm": {}})
+
+
+def test_a_language_model_has_validation_accuracy(said):
+    row = "table3,wikitext2,,lm_fedavg,tail_accuracy,.15,,,.14,,-.01,1,reduced scale"
+    assert ": validation accuracy, mean over the last" in said(tally_train=[row])[1]

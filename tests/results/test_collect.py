@@ -17,6 +17,7 @@ from fedlogit.results.collect import (
     collect,
     curves,
     describe,
+    describe_briefly,
     seeds,
     sources,
     summarise,
@@ -250,7 +251,7 @@ def test_seeds_are_counted_in_each_cell_of_all_axes(make_run, make_artefact):
     ]
     for frame in (collect, provenance):
         assert "; 3 seeds; " in describe(frame(make_artefact(*runs[:3])))
-        assert "; 1-3 seeds; " in describe(frame(make_artefact(*runs)))
+        assert "; 1–3 seeds; " in describe(frame(make_artefact(*runs)))
 
 
 def test_engines_of_clients_and_server_can_be_told_from_two_engines():
@@ -262,7 +263,7 @@ def test_engines_of_clients_and_server_can_be_told_from_two_engines():
 
 def test_seed_counts_may_differ_between_cells():
     frame = pd.DataFrame({"method": ["a", "a", "b"], "seed": [3, 7, 7]})
-    assert seeds(frame) == "1-2 seeds"
+    assert seeds(frame) == "1–2 seeds"
     assert seeds(frame[frame["method"] == "b"]) == "1 seed"
 
 
@@ -333,3 +334,10 @@ def test_the_caption_of_a_figure_says_why_something_is_not_applicable(make_run, 
     unable = {"before": 1, "axes": {"method": "uwa"}, "why": "has a reason"}
     said = " Not applicable (n/a): UWA (has a reason)."
     assert caption(make_artefact(make_run(), cannot=[unable])).endswith(f"engine: loop.{said}")
+
+
+def test_above_a_figure_a_note_names_its_data_set_only_beside_others(make_run, make_artefact):
+    """The line there begins with the name of a single one."""
+    runs = [make_run(note="resized"), make_run(dataset="digits", axes={"dataset": "digits"})]
+    assert describe_briefly(collect(make_artefact(runs[0]))).endswith("1 seed; resized")
+    assert describe_briefly(collect(make_artefact(*runs))).endswith("1 seed; MNIST: resized")

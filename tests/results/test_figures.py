@@ -23,9 +23,10 @@ from fedlogit.results.figures.aggregation_weights import mean_weights
 from fedlogit.results.figures.contributions_by_value import correlation
 from fedlogit.results.figures.pseudo_labels import by_iteration
 from fedlogit.results.runs.run import read_run
-from fedlogit.results.style import MARKERS, look, new_figure
+from fedlogit.results.style import CATEGORIES, MARKERS, look, new_figure
 from fedlogit.results.tables import write_table
 from fedlogit.results.verdicts.published import read_reference
+from fedlogit.spec import RunSpec
 
 CELM = {
     "contributions_by_round",
@@ -144,6 +145,29 @@ def test_every_kind_states_scale_and_seeds(figure, kind):
     for part in ("Table 1", "scale: paper", "seed"):
         assert part in shown
     assert "device" not in shown
+
+
+@pytest.mark.parametrize("kind", figure_names())
+def test_no_kind_calls_validation_accuracy_that_of_the_test_split(figure, monkeypatch, kind):
+    monkeypatch.setattr(RunSpec, "samples", "validation")
+    assert not re.search(r"\btest (accuracy|split)", texts(draw(figure(kind))), re.IGNORECASE)
+
+
+@pytest.mark.parametrize("kind", figure_names())
+def test_a_single_data_set_is_named_once_above_all_panels(figure, kind):
+    drawn = draw(figure(kind, labels={"mnist": "MNIST"}))
+    if "data: MNIST" in texts(drawn).replace("\n", " "):
+        assert texts(drawn).count("MNIST") == 1
+
+
+def test_each_data_set_by_round_has_the_samples_of_its_own_beside_its_axis(make_run, make_artefact):
+    text = {"text": {"vocabulary": 300, "length": 8}, "dataset": "sklearn_docs"}
+    curve = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]  # of so many rounds that the last are enlarged
+    runs = [make_run(curve, method=m, **own) for own in ({}, text) for m in ("average", "uwa")]
+    options = {"enlarge": True}
+    figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
+    labels = [axes.get_ylabel() for axes in figure.axes if axes.get_visible()]
+    assert labels == ["Test accuracy"] * 2 + ["Validation accuracy"] * 2
 
 
 @pytest.mark.parametrize(
@@ -477,6 +501,17 @@ def test_mean_weights_by_class():
     np.testing.assert_allclose(means, [[0.75, 0.2, np.nan], [0.25, 0.8, np.nan]])
 
 
+def test_mean_weights_are_sums_in_float64_in_the_order_of_the_samples():
+    """A matrix product's bits would depend on the processor, and those of a PDF with them."""
+    rng = np.random.default_rng(0)
+    weights = rng.dirichlet(np.ones(7), 999).T.astype(np.float32)
+    labels = rng.integers(0, 3, 999)
+    means = mean_weights(weights, labels, 3)
+    for client, own in enumerate(weights.astype(np.float64)):
+        of_class = [own[labels == label] for label in range(3)]
+        assert means[client].tolist() == [np.cumsum(w)[-1] / len(w) for w in of_class]
+
+
 def test_weights_tell_how_much_goes_to_clients_that_hold_the_class(make_run, make_artefact):
     run = make_run(method="uwa", clients=2, classes=2)
     owned = np.array([[True, False], [False, True]])
@@ -598,6 +633,38 @@ def test_an_oracle_of_other_clients_has_a_range(make_fedol, make_artefact):
     assert drawn.axes[0].get_title(loc="left").endswith("(oracle: 90.0–91.0%)")
 
 
+def test_functions_in_the_place_of_a_method_have_the_colours_of_no_method(
+    make_fedol, make_artefact
+):
+    runs = [
+        make_fedol(method=method, axes=AXES | {"method": name})
+        for name, method in (
+            ("mean", "aggregator"),
+            ("mine", "mine"),
+            ("median", "aggregator('examples.median:median')"),
+        )
+    ]
+    (axes,) = draw(make_artefact(*runs, kind="figure", plot="ensemble")).axes
+    names = [text.get_text() for text in axes.get_yticklabels()]
+    dots = [
+        line
+        for line in axes.lines
+        if np.allclose(line.get_xdata(), 0.5) and line.get_marker() not in ("|", "None")
+    ]
+    drawn = dict(zip(names, [dot.get_color() for dot in dots], strict=True))
+    assert drawn == {"mine": look("mine").colour, "mean": CATEGORIES[0], "median": CATEGORIES[1]}
+
+
+def test_pseudo_labels_have_one_axis_of_shares_and_say_of_what(figure):
+    drawn = draw(figure("pseudo_labels"))
+    assert drawn.axes[0].get_ylabel() == "Share"
+    assert [text.get_text() for text in drawn.legends[0].get_texts()] == [
+        "Public samples with a pseudo-label",
+        "Pseudo-labels that are correct",
+        "Public samples that the server classifies correctly",
+    ]
+
+
 def test_ticks_in_per_cent_say_where_they_are():
     axes = new_figure()[1][0, 0]
     axes.set_ylim(0, 0.13)
@@ -647,7 +714,7 @@ def test_a_long_name_above_a_panel_is_in_lines_within_the_page(make_run, make_ar
     artefact = make_artefact(make_run(axes=axes), kind="figure", plot="accuracy_by_round")
     figure = draw(artefact.model_copy(update={"labels": artefact.labels | labels}))
     figure.draw_without_rendering()
-    (title,) = (t for t in figure.axes[0].findobj(Text) if t.get_text().startswith("mnist, k_"))
+    (title,) = (t for t in figure.axes[0].findobj(Text) if t.get_text().startswith("k_classes"))
     assert labels["iid"] in title.get_text().replace("\n", " ")
     assert title.get_window_extent().x1 <= figure.bbox.x1
 

@@ -165,7 +165,7 @@ def test_a_whisker_ends_in_caps_and_stands_out_from_its_bar(lost_by_temperature)
 @pytest.mark.parametrize("kind", ["lost_by_share", "accuracy_lost"])
 def test_seeds_of_what_it_is_against_alone_are_no_spread(lost, kind):
     said = header_text(lost(kind, seeds=(1, 2)))
-    assert "1-3 seeds" in said
+    assert "1–3 seeds" in said
     assert "standard deviation" not in said
 
 

@@ -81,7 +81,9 @@ def test_a_run_that_diverged_is_not_equal_to_one_that_went_on(make_run, tmp_path
     for one, other in ((cut, folder), (folder, cut)):
         frame = differences(pairs(one, other), "accuracy")
         assert frame[["equal_rounds", "rounds"]].to_numpy().tolist() == [[2, 4]]
-        assert counts(frame, "accuracy") == "runs in both folders: 1, equal in every round: 0"
+        assert (
+            counts(frame, "accuracy", "test") == "runs in both folders: 1, equal in every round: 0"
+        )
 
 
 def test_the_median_and_the_largest_are_of_all_pairs_whichever_is_ahead():
@@ -89,7 +91,7 @@ def test_the_median_and_the_largest_are_of_all_pairs_whichever_is_ahead():
     frame = pd.DataFrame(
         {"difference": [-0.03, 0.0, 0.01], "equal_rounds": [1, 4, 2], "rounds": [4, 4, 4]}
     )
-    assert counts(frame, "accuracy") == (
+    assert counts(frame, "accuracy", "test") == (
         "runs in both folders: 3, equal in every round: 1;"
         " test accuracy differs by 1.00 points in the median, 3.00 at most"
     )
@@ -186,3 +188,10 @@ def test_what_the_docs_say_of_published_runs_is_in_their_table():
     assert (found["equal_rounds"] == found["rounds"]).sum() == 1
     assert (~found["same_bytes"]).sum() == 1
     assert found["same_data"].all()
+
+
+def test_the_heading_says_on_which_samples_accuracy_is(make_run, tmp_path, capsys):
+    folder = make_run(text={"vocabulary": 300, "length": 8}).dir.parent
+    _, out = _diff(capsys, folder, shutil.copytree(folder, tmp_path / "again"))
+    assert out.startswith("Validation accuracy\n")
+    assert "; validation accuracy differs by" in out

@@ -83,16 +83,21 @@ def test_runs_that_differ_in_what_they_keep_alone_count_once(make_run, tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("evaluations", "heading"),
+    ("settings", "heading"),
     [
-        ([{"validation": 100}], " validation accuracy [%] "),
-        ([{"validation": 100, "with_test": True}], " test accuracy [%] "),
-        ([{"validation": 100}, {}], " test or validation accuracy [%] "),
+        ([{"evaluation": {"validation": 100}}], " validation accuracy [%] "),
+        ([{"evaluation": {"validation": 100, "with_test": True}}], " test accuracy [%] "),
+        ([{"evaluation": {"validation": 100}}, {}], " test or validation accuracy [%] "),
+        ([{"text": {"vocabulary": 300, "length": 8}}], " validation accuracy [%] "),
+        (
+            [{"text": {"vocabulary": 300, "length": 8, "evaluation_split": "test"}}],
+            " test accuracy [%] ",
+        ),
     ],
 )
-def test_the_heading_says_on_which_samples_accuracy_is(make_run, tmp_path, evaluations, heading):
-    for seed, evaluation in enumerate(evaluations):
-        make_run(seed=seed, evaluation=evaluation)
+def test_the_heading_says_on_which_samples_accuracy_is(make_run, tmp_path, settings, heading):
+    for seed, changes in enumerate(settings):
+        make_run(seed=seed, **changes)
     artefact = beside_each_other(find_runs([tmp_path]).runs)
     assert heading in run_table(artefact)
     name = sentence(heading.removesuffix(" [%] ").strip())

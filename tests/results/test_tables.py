@@ -41,7 +41,7 @@ def test_caption_states_scale_seeds_device_and_unit(three_by_two, make_artefact,
     assert caption == (
         "A caption. Test accuracy in %, mean ± standard deviation over seeds. "
         "Numbers without ± are of one seed. n: seeds, where fewer. "
-        "Scale: paper; 1-3 seeds; device: CPU test; engine: loop."
+        "Scale: paper; 1–3 seeds; device: CPU test; engine: loop."
     )
 
 

@@ -307,7 +307,10 @@ def test_of_metrics_that_share_no_words_the_axis_names_each(make_tally, make_art
     options = {"x": "public.size", "lines": ["method"], "metrics": ["accuracy", "bytes_sent"]}
     figure = draw(make_artefact(run, kind="figure", plot="accuracy_by_setting", options=options))
     label = " ".join(figure.axes[0].get_ylabel().split())
-    assert label == f"{sentence(metric_label('accuracy'))}, {metric_label('bytes_sent')}"
+    assert (
+        label
+        == f"{sentence(metric_label('accuracy', 'test'))}, {metric_label('bytes_sent', 'test')}"
+    )
 
 
 def test_a_level_is_of_its_panel(make_tally, make_artefact):

@@ -139,7 +139,7 @@ def _caption_sentences(
     if seeds.max() == 1:
         sentences.append("One seed: no test, and so no winner; shown is the best method")
     else:
-        most = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()}-{seeds.max()}"
+        most = f"{seeds.min()}" if seeds.min() == seeds.max() else f"{seeds.min()}–{seeds.max()}"
         sentences.append(
             f"Where several are named, the best is one of them with {_per_cent(1 - ALPHA)}"
             " confidence, in each cell by itself: a method is excluded if another that the cell"

@@ -14,7 +14,7 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Level
 from fedlogit.results.collect import summarise
 from fedlogit.results.figures._legend import DASHES, Dash
-from fedlogit.results.metrics import metric_label
+from fedlogit.results.figures._panels import metric_name
 from fedlogit.results.style import INK
 
 __all__ = ["DrawnLevel", "draw_levels", "level_handle"]
@@ -67,7 +67,7 @@ def draw_levels(
         axes.axhline(mean, color=look.colour, ls=look.dash, lw=_WIDTH, zorder=1)
         name = level.label or artefact.label(level.method)
         named = len(metrics) > 1 or metric != metrics[0]
-        drawn[f"{name}, {metric_label(metric)}" if named else name] = look
+        drawn[f"{name}, {metric_name(artefact, metric)}" if named else name] = look
     return drawn
 
 

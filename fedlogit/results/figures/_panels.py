@@ -21,7 +21,9 @@ from fedlogit.papers.artefact import REFERENCE, Artefact, RunRef
 from fedlogit.papers.metric_names import is_share
 from fedlogit.results.collect import describe_briefly, seeds, summarise_one
 from fedlogit.results.figures._legend import Stroke
-from fedlogit.results.runs.gathered import gather
+from fedlogit.results.formatting import sentence
+from fedlogit.results.metrics import metric_label
+from fedlogit.results.runs.gathered import gather, measured_on
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import INK, header, in_order
 
@@ -31,6 +33,7 @@ __all__ = [
     "POINTS_GAINED",
     "POINTS_LOST",
     "all_diverged",
+    "axis_label",
     "band_note",
     "bars_note",
     "format_axis",
@@ -39,6 +42,7 @@ __all__ = [
     "line_with_bars",
     "log_axis_note",
     "log_ticks",
+    "metric_name",
     "name_axes",
     "own_axes_note",
     "panel_name",
@@ -115,8 +119,13 @@ def panels_of(artefact: Artefact) -> dict[str, list[tuple[RunRef, Run]]]:
 
 
 def panel_name(artefact: Artefact, ref: RunRef) -> str:
-    """Return what a panel of one dataset and partition is called."""
-    names = (ref.axes.get(axis) for axis in ("dataset", "partition"))
+    """Return what a panel of one dataset and partition is called.
+
+    It is the partition alone where all runs are of one data set, which `title` names.
+    """
+    several = len({run.axes.get("dataset") for run in artefact.runs}) > 1
+    dataset, partition = (ref.axes.get(axis) for axis in ("dataset", "partition"))
+    names = [dataset if several or partition is None else None, partition]
     return ", ".join(artefact.label(name) for name in names if name is not None)
 
 
@@ -156,6 +165,16 @@ def _breakable(label: str) -> str:
     """Return a label in which words too long for a line break before a bracket, not anywhere."""
     words = (word.replace("(", " (") if len(word) > _TICK else word for word in label.split(" "))
     return " ".join(words)
+
+
+def metric_name(artefact: Artefact, metric: str) -> str:
+    """Return what a metric is called in words, with the samples that the runs were tested on."""
+    return metric_label(metric, measured_on(artefact))
+
+
+def axis_label(artefact: Artefact, metric: str) -> str:
+    """Return what is written beside an axis of a metric: `metric_name` as a sentence."""
+    return sentence(metric_name(artefact, metric))
 
 
 def format_axis(axis: Axis, metric: str) -> None:

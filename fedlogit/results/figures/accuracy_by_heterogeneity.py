@@ -23,6 +23,7 @@ from fedlogit.results.figures._legend import (
     strokes,
 )
 from fedlogit.results.figures._panels import (
+    axis_label,
     bars_note,
     format_axis,
     line_with_bars,
@@ -31,8 +32,6 @@ from fedlogit.results.figures._panels import (
     values,
     wrapped_labels,
 )
-from fedlogit.results.formatting import sentence
-from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import INK, new_figure
 from fedlogit.results.verdicts.published import unambiguous
 
@@ -60,7 +59,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     shown = competitors(frame)
     styles = strokes(values(shown, "method"))
     rows = [_panel_contents(d, shown, artefact.metric) for d in values(shown, "dataset")]
-    figure, panels = _panels(rows, artefact.metric)
+    figure, panels = _panels(artefact, rows)
     has_reference = has_paper = False
     for axes, place in panels:
         here = frame[frame["dataset"] == place.dataset]
@@ -68,6 +67,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _lines(axes, competitors(here), artefact.metric, place.partitions, styles)
         has_paper |= _paper(axes, reference, artefact.metric, place, styles)
         _label_partitions(axes, artefact, place)
+        if len(panels) > 1:  # the subtitle names a single one's data set
+            axes.set_title(_panel_title(artefact, place))
         format_axis(axes.yaxis, artefact.metric)
     handles = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
@@ -101,7 +102,7 @@ def _panel_contents(dataset: str, runs: pd.DataFrame, metric: str) -> list[_Pane
 
 
 def _panels(
-    rows: list[list[_PanelContent]], metric: str
+    artefact: Artefact, rows: list[list[_PanelContent]]
 ) -> tuple[Figure, list[tuple[Axes, _PanelContent]]]:
     """Return a figure and its panels: side by side, or a row per dataset if one has two."""
     if max(map(len, rows)) == 1:
@@ -113,14 +114,18 @@ def _panels(
             axes.set_visible(False)
         panels += zip(line[: len(row)], row, strict=True)
     for axes in grid[:, 0]:
-        axes.set_ylabel(sentence(metric_label(metric)))
+        axes.set_ylabel(axis_label(artefact, artefact.metric))
     return figure, panels
 
 
-def _label_partitions(axes: Axes, artefact: Artefact, place: _PanelContent) -> None:
-    """Write what a panel shows, and its partitions below it."""
+def _panel_title(artefact: Artefact, place: _PanelContent) -> str:
+    """Return what a panel shows: its data set, or a part of it."""
     name = artefact.label(place.dataset)
-    axes.set_title(name if place.whole else f"{name}, part of it enlarged")
+    return name if place.whole else f"{name}, part of it enlarged"
+
+
+def _label_partitions(axes: Axes, artefact: Artefact, place: _PanelContent) -> None:
+    """Write a panel's partitions below it."""
     labels = wrapped_labels(artefact, place.partitions)
     axes.set_xticks(range(len(labels)), labels)
     axes.set_xlim(-0.4, len(place.partitions) - 0.6)

@@ -15,6 +15,7 @@ from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.figures._beside import MOVED, line_shifts, moved
 from fedlogit.results.figures._legend import Stroke, legend, method_handle, strokes
 from fedlogit.results.figures._panels import (
+    axis_label,
     bars_note,
     format_axis,
     line_with_bars,
@@ -23,8 +24,6 @@ from fedlogit.results.figures._panels import (
     title,
     values,
 )
-from fedlogit.results.formatting import sentence
-from fedlogit.results.metrics import metric_label
 from fedlogit.results.style import family, new_figure
 
 __all__ = ["draw"]
@@ -57,10 +56,11 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     panels = frame[["dataset", "partition"]].drop_duplicates().to_numpy().tolist()
     styles = strokes(values(frame, "method"))
     figure, grid = new_figure(1, len(panels), panel=(3.8, 2.9))
+    several = frame["dataset"].nunique() > 1
     for axes, (dataset, partition) in zip(grid.flat, panels, strict=True):
         here = drawn[(drawn["dataset"] == dataset) & (drawn["partition"] == partition)]
         _panel(axes, here, styles, artefact.metric, log=options.log)
-        axes.set_title(artefact.place_label(dataset, partition))
+        axes.set_title(artefact.place_label(dataset, partition, several=several))
         axes.set_xlabel(artefact.label(axis))
         format_axis(axes.yaxis, artefact.metric)
         if options.log:
@@ -68,7 +68,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             axes.set_xticks(sorted(here["x"].unique()))
             axes.minorticks_off()
             axes.xaxis.set_major_formatter("{x:,.0f}")
-    grid[0, 0].set_ylabel(sentence(metric_label(artefact.metric)))
+    grid[0, 0].set_ylabel(axis_label(artefact, artefact.metric))
     fewer = len(drawn) < frame[artefact.metric].notna().sum()
     seeds = "of each line the seeds that all its points have" if fewer else ""
     own_axes = own_axes_note(list(grid.flat))

@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import REFERENCE, Artefact
+from fedlogit.papers.axis_values import run_place
 from fedlogit.papers.options import ByRound
 from fedlogit.results.collect import collect, competitors, curves
 from fedlogit.results.figures._legend import (
@@ -36,8 +37,9 @@ from fedlogit.results.figures._panels import (
 )
 from fedlogit.results.formatting import sentence
 from fedlogit.results.metrics import metric_label
-from fedlogit.results.runs.gathered import measured_on
+from fedlogit.results.runs.gathered import gather, samples_of
 from fedlogit.results.style import PALETTE, new_figure, panel_title
+from fedlogit.spec import RunSpec
 
 __all__ = ["CELL", "draw", "last_third"]
 
@@ -104,11 +106,16 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     late = _enlarged_rows(by_dataset, references, lines) if options.enlarge else {}
     figure, grid = new_figure(len(by_dataset) + len(late), len(columns), panel=(3.1, 2.5))
     has_reference, rows = False, iter(grid)
+    samples = _samples_by_dataset(artefact)
+    several = final["dataset"].nunique() > 1
     for dataset, parts in by_dataset.items():
         row = next(rows)
+        label = metric_label(artefact.metric, samples[dataset])
         has_reference |= _row(artefact, row, parts, references, lines)
+        _name_vertical_axis(row, label)
         for axes, column, runs in zip(row, columns, parts, strict=True):
-            name = [artefact.label(dataset), column + seeds_if_fewer(runs, shown)]
+            name = [artefact.label(dataset)] if several else []  # the subtitle names a single one
+            name.append(column + seeds_if_fewer(runs, shown))
             across = len(columns)
             panel_title(figure, axes, ("\n" if across > _FEW else ", ").join(name), across)
         if dataset in late:
@@ -117,7 +124,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             _row(artefact, row, near, references, lines)
             for axes, found in zip(row, late[dataset], strict=True):
                 _enlarge(axes, found, lines.metric)
-    _name_axes(grid, metric_label(artefact.metric, measured_on(artefact)))
+            _name_vertical_axis(row, label)
+    _name_horizontal_axes(grid)
     lower = "lower panels: the last rounds of the methods that end near the best" if late else ""
     left_out = log_axis_note(shown[artefact.metric], log=options.log)
     title(figure, artefact, final, band_note(shown, bars=not bands), lower, left_out)
@@ -301,10 +309,23 @@ def _enlarge(axes: Axes, late: _Late, metric: str) -> None:
             limits(least - margin, most + margin)
 
 
-def _name_axes(grid: np.ndarray, label: str) -> None:
-    """Name the vertical axis at the first panel of a row, the rounds at the last of a column."""
-    for row in filter(None, map(_panels_with_runs, grid)):
-        row[0].set_ylabel(sentence(label))
+def _samples_by_dataset(artefact: Artefact) -> dict[str, str]:
+    """Return which samples the scores on each data set are of, as `samples_of`."""
+    found: dict[str, list[RunSpec]] = {}
+    for ref, run in gather(artefact):
+        dataset = str(run_place(run.spec, ref.axes)["dataset"])
+        found.setdefault(dataset, []).append(run.spec)
+    return {dataset: samples_of(specs) for dataset, specs in found.items()}
+
+
+def _name_vertical_axis(row: Iterable[Axes], label: str) -> None:
+    """Name the vertical axis at the first panel of a row."""
+    for axes in _panels_with_runs(row)[:1]:
+        axes.set_ylabel(sentence(label))
+
+
+def _name_horizontal_axes(grid: np.ndarray) -> None:
+    """Name the rounds at the last panel of a column."""
     for panels in filter(None, map(_panels_with_runs, grid.T)):
         panels[-1].set_xlabel("Round")
 

@@ -34,11 +34,11 @@ from fedlogit.results.figures._panels import (
     format_axis,
     line_with_bars,
     log_axis_note,
+    metric_name,
     title,
     values,
 )
 from fedlogit.results.formatting import sentence
-from fedlogit.results.metrics import metric_label
 from fedlogit.results.runs.run import read_run
 from fedlogit.results.style import MARKERS, Look, category_look, family, look, new_figure
 from fedlogit.results.verdicts.counterparts import matching_runs, values_here
@@ -112,14 +112,14 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         _label_horizontal_axis(axes, here, artefact, options)
         axes.set_title(panel)
         format_axis(axes.yaxis, metrics[0])
-    names = [metric_label(metric) for metric in dict.fromkeys(needed)]
+    names = [metric_name(artefact, metric) for metric in dict.fromkeys(needed)]
     common = _common_start(names)
     label = (common or ", ".join(names)) if len(metrics) > 1 else names[0]
     grid[0, 0].set_ylabel(textwrap.fill(sentence(label), _WIDEST))
     sideways = MOVED if any(any(style.shifts.values()) for style in looks.values()) else ""
     left_out = log_axis_note(placed["x"], log=options.log)
     title(figure, artefact, frame, bars_note(frame) + sideways, left_out)
-    handles = _shortened(_handles(looks, len(metrics) > 1, levels), common)
+    handles = _shortened(_handles(artefact, looks, len(metrics) > 1, levels), common)
     legend(figure, [*handles, *([published_handle(reported(artefact))] if has_paper else [])])
     return figure
 
@@ -186,10 +186,12 @@ def _placed_runs(artefact: Artefact, options: BySetting, frame: pd.DataFrame) ->
     across = [_number(spec.setting(options.x)) for spec in specs]
     if options.per_class:
         across = [x / n if n else np.nan for x, n in zip(across, frame["classes"], strict=True)]
+    several = len({spec.dataset for spec in specs}) > 1  # the subtitle names a single one
+    panels = tuple(key for key in options.panels if several or key != "dataset")
     return frame.assign(
         x=across,
         line=[_line_name(artefact, *run, options.lines) for run in runs],
-        panel=[_line_name(artefact, *run, options.panels) for run in runs],
+        panel=[_line_name(artefact, *run, panels) for run in runs],
     )
 
 
@@ -274,11 +276,14 @@ def _in_line(text: str, line: int | None) -> str:
 
 
 def _handles(
-    looks: Mapping[tuple[str, str], _Style], several: bool, levels: Mapping[str, DrawnLevel]
+    artefact: Artefact,
+    looks: Mapping[tuple[str, str], _Style],
+    several: bool,
+    levels: Mapping[str, DrawnLevel],
 ) -> list[Line2D]:
     """Return the legend entries of the lines, with their metrics if `several`, and of levels."""
     handles = []
     for (line, metric), style in looks.items():
-        parts = [line, metric_label(metric)] if several or not line else [line]
+        parts = [line, metric_name(artefact, metric)] if several or not line else [line]
         handles.append(line_handle(", ".join(filter(None, parts)), style.stroke))
     return handles + [level_handle(name, level) for name, level in levels.items()]

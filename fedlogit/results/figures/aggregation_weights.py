@@ -63,17 +63,19 @@ class Panel:
 def mean_weights(weights: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarray:
     """Return the mean weight of each client on the samples of each true class.
 
+    The sums are in float64 and in the order of the samples: those of a matrix product would depend
+    on the processor, and with them the figure's bytes.
+
     Args:
         weights: (clients, points).
         labels: (points,).
         classes: Number of classes.
 
     Returns:
-        (clients, classes); NaN for a class without samples.
+        float64 (clients, classes); NaN for a class without samples.
     """
-    member = labels[:, None] == np.arange(classes)  # (points, classes)
-    counts = member.sum(axis=0)
-    total = weights @ member
+    counts = np.bincount(labels, minlength=classes)
+    total = np.stack([np.bincount(labels, own, minlength=classes) for own in weights])
     return np.divide(total, counts, out=np.full(total.shape, np.nan), where=counts > 0)
 
 
@@ -92,9 +94,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for heat, curve, panel in zip(grid[0], grid[1], panels, strict=True):
         _heat(heat, panel, highest)
         said = (
-            f"{panel.name}: {panel.on_owners():.0%} of weight on clients that hold the class"
+            f"{panel.on_owners():.0%} of weight on clients that hold the class"
             f" (uniform: {panel.owners():.0%})"
         )
+        said = ": ".join(filter(None, (panel.name, said)))
         panel_title(figure, heat, said, len(panels), beside=_COLOUR_BAR)
         _curve(curve, panel, 1.03 * largest)
     grid[0, 0].set_ylabel("Client")
@@ -110,10 +113,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
 
 
 def _panels(artefact: Artefact) -> Iterator[Panel]:
-    """Yield the weights of each cell; its name says the method only where several are drawn."""
-    axes = ["dataset", "partition", "method"]
-    if len({str(run.axes.get("method")) for run in artefact.runs}) == 1:
-        axes.remove("method")
+    """Yield the weights of each cell, which is called by its partition and what else differs."""
+    several = {
+        axis: len({str(run.axes.get(axis)) for run in artefact.runs}) > 1
+        for axis in ("dataset", "method")
+    }
+    axes = [axis for axis in CELL if several.get(axis, True)]
     cells: dict[tuple[str, ...], list[dict[str, np.ndarray]]] = {}
     for ref, run in runs_of(artefact):
         cell = tuple(str(ref.axes[a]) for a in axes if a in ref.axes)

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, competitors
 from fedlogit.results.figures._legend import family_look
-from fedlogit.results.figures._panels import title
-from fedlogit.results.metrics import metric_label
+from fedlogit.results.figures._panels import metric_name, title
 from fedlogit.results.statistics.means import ALPHA
 from fedlogit.results.statistics.ranks import Ranking, blocks, ranking
 from fedlogit.results.style import INK, new_figure
@@ -74,5 +73,5 @@ def _panel(axes: Axes, artefact: Artefact, found: Ranking) -> None:
     axes.set_yticks(range(len(found.ranks)), [artefact.label(m) for m in found.ranks.index])
     ticks = range(1, 10) if rows < 10 else (1, 5, 10, 15, 20)
     axes.set_xticks([x for x in ticks if x <= rows])
-    axes.set_xlabel(f"Average rank by {metric_label(artefact.metric)} (1 is best)")
+    axes.set_xlabel(f"Average rank by {metric_name(artefact, artefact.metric)} (1 is best)")
     axes.grid(visible=False, axis="y")

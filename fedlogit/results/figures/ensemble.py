@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from fedlogit.papers.artefact import Artefact
+from fedlogit.papers.axis_values import run_place
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._legend import legend
 from fedlogit.results.figures._panels import (
@@ -15,10 +18,11 @@ from fedlogit.results.figures._panels import (
     bars_note,
     in_per_cent,
     name_axes,
+    runs_of,
     title,
     values,
 )
-from fedlogit.results.style import GREY, INK, looks, wrapped_panels
+from fedlogit.results.style import GREY, INK, Look, category_look, looks, wrapped_panels
 
 __all__ = ["draw"]
 
@@ -38,11 +42,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         raise all_diverged(artefact)
     panels = list(frame.groupby(["dataset", "partition"], sort=False))
     methods = values(frame, "method")
+    styles = _looks(artefact, methods)
     size = (4.2, 0.9 + 0.25 * len(methods))
     figure, grid, drawn = wrapped_panels(len(panels), 2, panel=size, share_x=True, share_y=True)
+    several = frame["dataset"].nunique() > 1
     for axes, ((dataset, partition), runs) in zip(drawn, panels, strict=True):
-        _panel(axes, runs, methods)
-        name = artefact.place_label(dataset, partition)
+        _panel(axes, runs, styles)
+        name = artefact.place_label(dataset, partition, several=several)
         axes.set_title(f"{name} (oracle: {_oracle(runs)})")
     drawn[0].set_yticks(range(len(methods)), [artefact.label(method) for method in methods])
     drawn[0].set_ylim(len(methods) - 0.4, -0.6)
@@ -53,6 +59,18 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
+def _looks(artefact: Artefact, methods: Sequence[str]) -> dict[str, Look]:
+    """Return how each row is drawn; a function in the place of a method like no method."""
+    functions = {
+        str(run_place(run.spec, ref.axes)["method"]): None
+        for ref, run in runs_of(artefact)
+        if run.spec.method.name == "aggregator"
+    }
+    chosen = looks([method for method in methods if method not in functions])
+    chosen |= {method: category_look(place) for place, method in enumerate(functions)}
+    return {method: chosen[method] for method in methods}
+
+
 def _oracle(runs: pd.DataFrame) -> str:
     """Return the oracle's mean accuracy; its range where methods have clients of their own."""
     means = runs.groupby("method")[_ORACLE].mean()
@@ -60,8 +78,8 @@ def _oracle(runs: pd.DataFrame) -> str:
     return "–".join(ends) + "%"
 
 
-def _panel(axes: Axes, runs: pd.DataFrame, methods: list[str]) -> None:
-    for row, (method, (colour, marker)) in enumerate(looks(methods).items()):
+def _panel(axes: Axes, runs: pd.DataFrame, styles: Mapping[str, Look]) -> None:
+    for row, (method, (colour, marker)) in enumerate(styles.items()):
         own = runs[runs["method"] == method]
         if own.empty:
             continue

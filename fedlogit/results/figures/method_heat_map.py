@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect, competitors, summarise
-from fedlogit.results.figures._panels import heat_map, title, values, wrapped_labels
-from fedlogit.results.metrics import metric_label
+from fedlogit.results.figures._panels import heat_map, metric_name, title, values, wrapped_labels
 from fedlogit.results.style import new_figure
 
 __all__ = ["draw", "ordered"]
@@ -33,8 +32,10 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         )
         table = 100 * cells.pivot(index="method", columns="partition", values="mean")
         _panel(axes, artefact, ordered(table[[p for p in partitions if p in table]]))
-        axes.set_title(artefact.label(dataset))
-    title(figure, artefact, frame, f"{metric_label(artefact.metric)} [%]; bold: best of a column")
+        if len(datasets) > 1:  # the subtitle names a single one
+            axes.set_title(artefact.label(dataset))
+    shown_metric = metric_name(artefact, artefact.metric)
+    title(figure, artefact, frame, f"{shown_metric} [%]; bold: best of a column")
     return figure
 
 

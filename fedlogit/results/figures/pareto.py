@@ -20,9 +20,8 @@ from fedlogit.results.collect import collect, competitors, summarise
 from fedlogit.results.figures._beside import to_the_right
 from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, place, width_of
 from fedlogit.results.figures._legend import family_look, legend, published_handle
-from fedlogit.results.figures._panels import bars_note, format_axis, title, values
-from fedlogit.results.formatting import sentence
-from fedlogit.results.metrics import metric_label, metric_of
+from fedlogit.results.figures._panels import axis_label, bars_note, format_axis, title, values
+from fedlogit.results.metrics import metric_of
 from fedlogit.results.style import GREY, INK, wrapped_panels
 from fedlogit.results.verdicts.published import unambiguous
 
@@ -64,11 +63,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         theirs = _published(reference, options, panel, list(points["method"]), artefact.metric)
         has_paper |= len(theirs) > 0
         moves |= _panel(axes, artefact, points, theirs, size)
-        axes.set_title(artefact.label(panel))
-        axes.set_xlabel(_horizontal_label(options.x))
+        if by != "dataset" or len(panels) > 1:  # the subtitle names a single data set
+            axes.set_title(artefact.label(panel))
+        axes.set_xlabel(_horizontal_label(artefact, options.x))
         format_axis(axes.yaxis, artefact.metric)
     for axes in grid[:, 0]:
-        axes.set_ylabel(sentence(metric_label(artefact.metric)))
+        axes.set_ylabel(axis_label(artefact, artefact.metric))
     handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label=_FRONT)]
     handles += [published_handle("reported in the paper")] if has_paper else []
     moved = "points that would hide each other moved to the right" if moves else ""
@@ -77,9 +77,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     return figure
 
 
-def _horizontal_label(metric: str) -> str:
+def _horizontal_label(artefact: Artefact, metric: str) -> str:
     """Return what is written below the horizontal axis."""
-    return sentence(metric_label(metric)) + (" [MB]" if metric_of(metric).unit == "bytes" else "")
+    return axis_label(artefact, metric) + (" [MB]" if metric_of(metric).unit == "bytes" else "")
 
 
 def _megabytes(values: pd.Series, metric: str) -> pd.Series:

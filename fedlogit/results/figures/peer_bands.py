@@ -16,7 +16,14 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import PeerBands
 from fedlogit.results.collect import collect, curves
 from fedlogit.results.figures._legend import DASHES, family_look, legend
-from fedlogit.results.figures._panels import in_per_cent, name_axes, runs_of, title, values
+from fedlogit.results.figures._panels import (
+    axis_label,
+    in_per_cent,
+    name_axes,
+    runs_of,
+    title,
+    values,
+)
 from fedlogit.results.style import GREY, INK, wrapped_panels
 
 __all__ = ["CELL", "draw"]
@@ -49,7 +56,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=4))
     for row in grid:
         in_per_cent(row[0].yaxis)
-    name_axes(grid, drawn, "Round", "Test accuracy")
+    name_axes(grid, drawn, "Round", axis_label(artefact, "accuracy"))
     title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
     grey = {artefact.label(name): dash for name, dash in _beside(frame, options)}
     legend(figure, _handles(options.band, grey))

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact
 from fedlogit.results.collect import collect
-from fedlogit.results.figures._panels import heat_map, panels_of, title
+from fedlogit.results.figures._panels import heat_map, metric_name, panels_of, title
 from fedlogit.results.metrics import value
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import new_figure
@@ -39,7 +39,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         low, high = _colours(table)
         heat_map(axes, table, ".2f", vmin=low, vmax=high)
         axes.set(title=name, xlabel="Probe steps L", ylabel="Learning rate η")
-    note = "test accuracy of CELM [%]; each panel has its own colours"
+    note = f"{metric_name(artefact, artefact.metric)} of CELM [%]; each panel has its own colours"
     left_out = f"left out, as one cell was run: {' and '.join(alone)}" if alone else ""
     title(figure, artefact, collect(artefact), note, left_out)
     return figure

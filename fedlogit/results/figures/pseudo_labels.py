@@ -23,9 +23,12 @@ from fedlogit.results.style import CATEGORIES, look, wrapped_panels
 __all__ = ["by_iteration", "draw"]
 
 _LINES = {
-    "pseudo_share": ("Samples that have a pseudo-label", CATEGORIES[0], "o"),
-    "pseudo_accuracy": ("Accuracy of the pseudo-labels", CATEGORIES[1], "s"),
-    "server_public_accuracy": ("Server's accuracy on the public set", *look("fedol")),
+    "pseudo_share": ("Public samples with a pseudo-label", CATEGORIES[0], "o"),
+    "pseudo_accuracy": ("Pseudo-labels that are correct", CATEGORIES[1], "s"),
+    "server_public_accuracy": (
+        "Public samples that the server classifies correctly",
+        *look("fedol"),
+    ),
 }
 
 
@@ -37,7 +40,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     for axes, (name, runs) in zip(drawn, panels.items(), strict=True):
         _panel(axes, [run for _, run in runs])
         axes.set_title(name)
-    name_axes(grid, drawn, "Iteration", "Share of public samples")
+    name_axes(grid, drawn, "Iteration", "Share")
     title(figure, artefact, frame, band_note(frame))
     handles = [
         Line2D([], [], color=colour, marker=marker, label=label)

@@ -66,13 +66,15 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         raise FedlogitError(f"{artefact.name}: its runs lack export: [theory]")
     frame = frame.dropna(subset=["theory_disagreement"])
     rows = list(frame.groupby(["dataset", "method"], sort=False))
+    several = len({dataset for (dataset, _), _ in rows}) > 1  # the subtitle names a single one
     warm = _warm_up(artefact)
     figure, grid = new_figure(len(rows), len(_PANELS), panel=(3.6, 2.5))
     for line, ((dataset, method), own) in zip(grid, rows, strict=True):
+        of = [artefact.label(method), *([artefact.label(dataset)] if several else [])]
         for axes, (name, label, series) in zip(line, _PANELS, strict=True):
             _panel(axes, own, series)
             axes.set_ylabel(label)
-            axes.set_title(f"{name}\n{artefact.label(method)}, {artefact.label(dataset)}")
+            axes.set_title(f"{name}\n{', '.join(of)}")
             if method in warm:
                 axes.axvline(warm[method], color=INK, ls=":", lw=1.0, zorder=1)
         in_per_cent(line[0].yaxis)

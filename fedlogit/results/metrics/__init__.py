@@ -35,12 +35,13 @@ def metric_of(name: str) -> Metric:
     return Metric(column, label, decimals=0 if is_counted(column) else None)
 
 
-def metric_label(name: str, samples: str = "test") -> str:
+def metric_label(name: str, samples: str) -> str:
     """Return what a metric is called in words: ``accuracy@10`` is test accuracy after round 10.
 
     Args:
         name: The metric.
-        samples: Which samples it was measured on, as from `measured_on`.
+        samples: Which samples it was measured on: `RunSpec.samples`, or of several runs, as from
+            `measured_on`.
     """
     _, _, when = name.partition("@")
     label = re.sub(r"\btest\b", samples, metric_of(name).label)

@@ -108,7 +108,8 @@ def _number_name(number: RecordedNumber, paper: Paper) -> str:
         for name in (number["method"], number["dataset"], number["partition"])
     )
     place = ", ".join(filter(None, (method, dataset, partition)))
-    return f"{paper.short_name}, {title}: {metric_label(number['metric'])} of {place}"
+    label = metric_label(number["metric"], paper.samples(number["dataset"]))
+    return f"{paper.short_name}, {title}: {label} of {place}"
 
 
 def _reproduced_and_derived(rows: pd.DataFrame, notes: Notes) -> str:
@@ -151,7 +152,11 @@ def _number_table(rows: pd.DataFrame, papers: Mapping[str, Paper]) -> str:
         table = comparison_table(as_comparison(part), paper.labels, whole=True)
         table = table.drop(columns=["Table", "Metric"], errors="ignore")
         table.insert(0, "Table", paper.short_name + ", " + titles)
-        table.insert(1, "Metric", part["metric"].map(lambda name: sentence(metric_label(name))))
+        labels = [
+            sentence(metric_label(number["metric"], paper.samples(number["dataset"])))
+            for number in recorded_numbers(part)
+        ]
+        table.insert(1, "Metric", labels)
         parts.append(table)
     whole = pd.concat(parts).fillna("–")
     return markdown(whole, right=set(RIGHT) & set(whole.columns))

@@ -51,7 +51,7 @@ def measured_on(artefact: Artefact) -> str:
 
 def samples_of(specs: Iterable[RunSpec]) -> str:
     """Return which samples runs' scores are of: ``test``, ``validation``, or both with an "or"."""
-    return " or ".join(sorted({spec.evaluation.samples for spec in specs}))
+    return " or ".join(sorted({spec.samples for spec in specs}))
 
 
 def _check_data(name: str, runs: list[Run]) -> None:

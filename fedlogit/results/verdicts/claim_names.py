@@ -8,6 +8,7 @@ from typing import Any
 from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.claim_options import ANY
 from fedlogit.results.metrics import metric_label
+from fedlogit.results.runs.gathered import measured_on
 
 __all__ = ["Naming", "naming_of"]
 
@@ -17,11 +18,12 @@ Naming = Callable[[Mapping[str, Any]], str]
 
 def naming_of(artefact: Artefact) -> Naming:
     """Return how a table or figure names values: by its labels, bare numbers with their axis."""
+    samples = measured_on(artefact)
 
     def name(axis: str, value: object) -> str:
         if isinstance(value, list):
             return " or ".join(dict.fromkeys(name(axis, one) for one in value))
-        if axis == "metric" and (known := metric_label(str(value))) != value:
+        if axis == "metric" and (known := metric_label(str(value), samples)) != value:
             return known
         return artefact.full_label(value, axis) or str(value)  # "" is the usual case, here opposed
 
