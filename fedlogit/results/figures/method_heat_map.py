@@ -34,7 +34,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         table = 100 * cells.pivot(index="method", columns="partition", values="mean")
         _panel(axes, artefact, ordered(table[[p for p in partitions if p in table]]))
         axes.set_title(artefact.label(dataset))
-    title(figure, artefact, frame, f"{metric_label(artefact.metric)} [%]; bold: best of a column")
+    bold = "bold: highest mean of a column; rows by mean; standard deviations in the table"
+    title(figure, artefact, frame, f"{metric_label(artefact.metric)} [%]; {bold}")
     return figure
 
 
