@@ -182,6 +182,14 @@ def test_what_was_not_run_is_said(make_run, make_artefact, tmp_path):
     assert markdown.read_text().endswith("Not run: CIFAR-10, MNIST (2 of 3 runs).\n")
 
 
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_what_the_band_of_the_reference_is_is_said(make_run, make_artefact, seeds):
+    runs = [make_run(0.5 + s / 10, seed=s) for s in (0, 1)]
+    runs += [make_run(0.8 + s / 10, method="fully_informed", seed=s) for s in range(seeds)]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_heterogeneity"))
+    assert ("band of the dashed line: likewise" in texts(drawn).replace("\n", " ")) == (seeds == 2)
+
+
 def test_heterogeneity_draws_the_means_the_reference_and_the_papers_numbers(figure, tmp_path):
     path = tmp_path / "reference.csv"
     path.write_text(
