@@ -188,7 +188,7 @@ def _beside(axes: Axes, points: pd.DataFrame, size: tuple[float, float]) -> pd.S
     They come by rising payload, the best of one payload first.
     """
     where, low, high = _ends(axes, points["payload"], points, size)
-    moved = apart(*where.T, low[:, 1], high[:, 1], _MOVED * size[0])
+    moved = apart(where[:, 0], where[:, 1], low[:, 1], high[:, 1], _MOVED * size[0])
     x = pd.Series(_places(axes, moved / size[0]), points.index)
     return points["payload"].where(moved == where[:, 0], x)
 

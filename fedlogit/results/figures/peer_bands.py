@@ -55,8 +55,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     name_axes(grid, drawn, "Round", "Test accuracy")
     title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
     grey = {artefact.label(name): dash for name, dash in _beside(frame, options)}
-    several = ", mean over seeds" if frame["seed"].nunique() > 1 else ""
-    legend(figure, _handles(_BANDS[options.band] + several, grey))
+    averaged = ", mean over seeds" if frame["seed"].nunique() > 1 else ""
+    legend(figure, _handles(_BANDS[options.band] + averaged, grey))
     return figure
 
 
