@@ -113,7 +113,7 @@ def draw(table: Sequence[Point], stem: Path, where: str) -> None:
             else:
                 panel.yaxis.set_major_formatter("{x:,.0f}")
             written = _written(slope(found, key)).replace("-", "\N{MINUS SIGN}")
-            panel.set_title(f"slope of {key.partition('_')[0]}: {written}")
+            panel.set_title(f"{key.partition('_')[0]}: slope {written}")
             if not column:
                 panel.set_ylabel(title)
         axes[-1, column].set_xlabel(name.capitalize())
