@@ -248,7 +248,8 @@ def _paper(
         )  # fmt: skip
         x = same["x"].iloc[0]
         in_paper = place_of(published).get(options.x) if options.x in stands_in else None
-        found.append(_Report(x, x if in_paper is None else float(in_paper)))
+        classes = same["classes"].iloc[0] if options.per_class else 1
+        found.append(_Report(x, x if in_paper is None else float(in_paper) / classes))
     return found
 
 
