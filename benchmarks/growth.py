@@ -41,6 +41,10 @@ GROWING: dict[str, Sequence[int]] = {
 }
 TITLES = {"samples": "samples of a client", "public": "public samples", "width": "parameters"}
 MEASURES = {"seconds": "Time of a round [s]", "memory_mib": "Peak memory [MiB]"}
+_MEASURED = (
+    "A process for each point, measured once: the faster of two rounds after the first, and the"
+    " peak of memory; no spread"
+)
 _SLOPE = (
     "Slope: of the last three points, on logarithmic axes, of memory without that of the first"
     " point; 1 is linear growth"
@@ -109,11 +113,11 @@ def draw(table: Sequence[Point], stem: Path, where: str) -> None:
             else:
                 panel.yaxis.set_major_formatter("{x:,.0f}")
             written = _written(slope(found, key)).replace("-", "\N{MINUS SIGN}")
-            panel.set_title(f"slope {written}")
+            panel.set_title(f"{key.partition('_')[0]}: slope {written}")
             if not column:
                 panel.set_ylabel(title)
         axes[-1, column].set_xlabel(name.capitalize())
-    subtitle = f"On {where}. {_SLOPE}"
+    subtitle = f"On {where}. {_MEASURED}. {_SLOPE}"
     header(figure, "Time and memory of a round as one size grows", subtitle)
     save_figure(figure, stem)
 
@@ -164,7 +168,7 @@ def write(table: Sequence[Point], commands: Sequence[Point], folder: Path, worke
 def _markdown(table: Sequence[Point], commands: Sequence[Point], workers: int) -> list[str]:
     start = min(float(point["seconds_to_first_step"]) for point in table)
     lines = [
-        f"On {machine(workers)}. {_SLOPE}.", "",
+        f"On {machine(workers)}. {_MEASURED}. {_SLOPE}.", "",
         "| grows | from | to | seconds per round | slope | memory, MiB | slope |",
         "|---|---|---|---|---|---|---|",
     ]  # fmt: skip

@@ -322,6 +322,7 @@ def test_growth_has_the_slope_of_the_last_three_points_a_table_and_a_picture(tmp
     page = (tmp_path / "growth.md").read_text()
     assert "| clients | 1 | 1,000 | 7.000 – 200.000 | 1.00 | 500 – 1,499 | 1.02 |" in page
     assert "| plan | 6.2 |" in page
+    assert "measured once: the faster of two rounds" in page
     assert (tmp_path / "growth.png").stat().st_size > 1000
 
 

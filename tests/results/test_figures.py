@@ -206,6 +206,14 @@ def test_what_was_not_run_is_said(make_run, make_artefact, tmp_path):
     assert markdown.read_text().endswith("Not run: CIFAR-10, MNIST (2 of 3 runs).\n")
 
 
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_what_the_band_of_the_reference_is_is_said(make_run, make_artefact, seeds):
+    runs = [make_run(0.5 + s / 10, seed=s) for s in (0, 1)]
+    runs += [make_run(0.8 + s / 10, method="fully_informed", seed=s) for s in range(seeds)]
+    drawn = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_heterogeneity"))
+    assert ("band of the dashed line: likewise" in texts(drawn).replace("\n", " ")) == (seeds == 2)
+
+
 def test_heterogeneity_draws_the_means_the_reference_and_the_papers_numbers(figure, tmp_path):
     path = tmp_path / "reference.csv"
     path.write_text(
@@ -255,6 +263,11 @@ def test_kinds_of_logits_differ_in_their_dashes(figure):
     assert len(set(dashes)) == len(dashes) > 2
 
 
+def test_the_largest_bubble_is_a_share_that_is_said(figure):
+    axes = draw(figure("distribution_fidelity")).axes[0]
+    assert re.fullmatch(r"Class \(largest bubble of the row: \d+\.\d%\)", axes.get_xlabel())
+
+
 def test_rounds_draws_the_mean_over_seeds(figure):
     axes = draw(figure("accuracy_by_round")).axes[0]
     heights = [np.asarray(line.get_ydata(), float) for line in axes.lines]
@@ -300,7 +313,12 @@ def test_seeds_of_many_methods_are_bars_beside_the_last_round(
     assert len(figure.axes[0].collections) == number
     places = [bar.get_segments()[0] for bar in drawn]
     assert all(place[:, 0].min() > 3 for place in places)
-    assert max(figure.axes[0].get_xticks()) == 3 or not bars
+    assert max(figure.axes[0].get_xticks()) == 3
+    means = [line for line in figure.axes[0].lines if len(line.get_xdata()) == 1]
+    assert sorted(line.get_marker() for line in means) == sorted(
+        look(method).marker for method in methods[:bars]
+    )
+    assert all(line.get_ydata() == pytest.approx([0.6]) for line in means)
     assert all(place[:, 1].tolist() == [0.4, 0.8] for place in places)
     said = texts(figure).replace("\n", " ")
     assert ("bar beside the last round" in said) == bool(bars)
@@ -427,6 +445,7 @@ def test_the_last_third_of_the_rounds_has_a_row_with_the_methods_near_the_best(
     assert part.get_title(loc="left") == "rounds 4–6"
     said = texts(figure).replace("\n", " ")
     assert "the last rounds of the methods that end near the best" in said
+    assert "own vertical axis" not in said, "of one panel"
     assert (whole.get_xlabel(), part.get_xlabel()) == ("", "Round")
     # Rounds 4 to 6: from UWA's .81 to the meta-model's .88, and a twentieth of that on both sides.
     assert part.get_xlim() == pytest.approx((3.9, 6.1))
@@ -447,6 +466,29 @@ def test_every_enlarged_panel_has_numbers_of_its_own(make_run, make_artefact):
     figure = draw(make_artefact(*runs, kind="figure", plot="accuracy_by_round", options=options))
     numbers = [any(t.label1.get_visible() for t in a.yaxis.get_major_ticks()) for a in figure.axes]
     assert numbers == [True, False, True, True]
+    assert "near the best, each panel with its own vertical axis" in texts(figure).replace(
+        "\n", " "
+    )
+
+
+def test_the_last_round_has_a_tick_and_none_touches_it(make_run, make_artefact):
+    """Of 15 rounds, 4, 8 and 12 have one, too; of 21, 20 is too near."""
+    for rounds, ticks in ((15, [4, 8, 12, 15]), (21, [4, 8, 12, 16, 21])):
+        run = make_run(list(np.linspace(0.1, 0.5, rounds)))
+        axes = draw(make_artefact(run, kind="figure", plot="accuracy_by_round")).axes[0]
+        assert axes.get_xticks().tolist() == ticks
+
+
+def test_a_method_of_one_round_is_said_to_be_continued(make_run, make_artefact):
+    """If there is a later round of another, to continue it to."""
+    runs = [make_run([0.5], method="fedol"), make_run([0.1, 0.2], method="average")]
+
+    def labels(*shown):
+        figure = draw(make_artefact(*shown, kind="figure", plot="accuracy_by_round"))
+        return [text.get_text() for text in figure.legends[0].get_texts()]
+
+    assert "fedol, its one round continued" in labels(*runs)
+    assert labels(runs[0]) == ["fedol"]
 
 
 def test_a_method_far_above_all_others_is_not_enlarged_alone(make_run, make_artefact):

@@ -259,7 +259,7 @@ def test_the_picture_counts_what_the_table_has(answered):
     assert legend == [
         *("1 reproduced", "1 single run, outside", "1 reduced scale, not judged", "1 not run")
     ]
-    assert "2 of 4" in [text.get_text() for text in figure.axes[1].texts]
+    assert "1 of 4 decided" in [text.get_text() for text in figure.axes[1].texts], "one seed"
     assert figure.texts[0].get_text().replace("\n", " ") == (
         "1 of 4 published numbers are decided: 1 from training (1 reproduced, 0 partly, 0 not);"
         " 1 are inconclusive or of one seed"

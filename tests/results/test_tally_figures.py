@@ -1,5 +1,7 @@
 """The figures of TallyTrain: what is drawn, by hand, from made runs."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ from support.sealed import seal
 
 from fedlogit.errors import FedlogitError
 from fedlogit.results.figures import draw
-from fedlogit.results.figures._beside import to_the_right
+from fedlogit.results.figures._beside import apart
 from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, cross, overlap, place
 from fedlogit.results.figures.bandwidth_ratio import measured_ratios, ratio
 from fedlogit.results.figures.pareto import frontier
@@ -21,6 +23,7 @@ from fedlogit.results.style import CATEGORIES, INK, MARKERS, look
 from fedlogit.results.verdicts.published import read_reference
 
 AXES = {"dataset": "mnist", "partition": "iid"}
+FIRST = "of equal ones the most accurate first"
 
 
 def heights(axes):
@@ -39,6 +42,8 @@ def test_bands_of_peers(make_tally, make_artefact, options, low, high):
     y = band.get_paths()[0].vertices[:, 1]
     assert (y.min(), y.max()) == pytest.approx((low, high))
     assert any(np.allclose(y, [0.1, 0.3, 0.5]) for y in heights(figure.axes[0]))
+    label = figure.legends[0].get_texts()[1].get_text()
+    assert "over peers, mean over seeds" in label, "of seeds 0 and 1"
 
 
 def test_methods_to_compare_with_are_grey_in_the_panels_of_others(make_tally, make_artefact):
@@ -94,8 +99,14 @@ def test_pareto_is_of_what_a_client_sends_in_the_whole_run(make_tally, make_arte
         draw(make_artefact(run, kind="figure", plot="pareto", options={"y": "bytes_sent"}))
 
 
-def test_points_of_about_equal_bytes_stand_to_the_right_of_the_best(make_tally, make_artefact):
-    """Three of about one accuracy send 1 MB: the best stays there, at the frontier's step.
+def sent_and_drawn(figure):
+    """Return by accuracy where the points of the first panel stand."""
+    drawn = (line.get_data() for line in figure.axes[0].lines)
+    return {float(y[0]): float(x[0]) for x, y in drawn if len(x) == 1}
+
+
+def test_points_of_about_equal_bytes_stand_side_by_side(make_tally, make_artefact):
+    """Three of about one accuracy send 1 MB: the middle one stays there, the best comes first.
 
     One of another accuracy, and one of 2 MB, stay, too.
     """
@@ -108,18 +119,61 @@ def test_points_of_about_equal_bytes_stand_to_the_right_of_the_best(make_tally, 
         for name, end in ends.items()
     ]
     figure = draw(make_artefact(*runs, kind="figure", plot="pareto"))
-    found = {
-        float(y[0]): float(x[0])
-        for x, y in (line.get_data() for line in figure.axes[0].lines)
-        if len(x) == 1
-    }
-    assert [found[end] for end in (0.1, 0.501, 0.9)] == pytest.approx([1, 1, 2])
-    assert 1 < found[0.5] < found[0.499] < 2
+    found = sent_and_drawn(figure)
+    assert [found[end] for end in (0.1, 0.5, 0.9)] == pytest.approx([1, 1, 2])
+    assert found[0.501] < 1 < found[0.499]
     (front,) = (line for line in figure.axes[0].lines if len(line.get_xdata()) > 1)
     assert [front.get_xdata()[0], front.get_ydata()[0]] == pytest.approx([1, 0.501])
-    assert "points that would hide each other moved to the right" in header_text(figure)
-    apart = draw(make_artefact(runs[0], *runs[3:], kind="figure", plot="pareto"))
-    assert "moved" not in header_text(apart)
+    most = max(1 - found[0.501], found[0.499] - 1)
+    assert f"side by side, {FIRST}, at most {math.ceil(100 * most)}% from" in header_text(figure)
+    alone = draw(make_artefact(runs[0], *runs[3:], kind="figure", plot="pareto"))
+    assert "side by side" not in header_text(alone)
+
+
+def test_panels_of_bytes_say_that_they_have_axes_of_their_own(make_tally, make_artefact):
+    runs = [
+        make_tally((0.1, 0.2, end), dataset=name, sent={"votes": 4}, axes=AXES | {"dataset": name})
+        for name, end in (("mnist", 0.9), ("cifar10", 0.5))
+    ]
+
+    def said(*shown):
+        return header_text(draw(make_artefact(*shown, kind="figure", plot="pareto")))
+
+    assert "every panel has its own vertical axis" in said(*runs)
+    assert "own vertical axis" not in said(runs[0])
+
+
+def test_rows_of_theory_say_that_they_have_axes_of_their_own(make_tally, make_artefact):
+    runs = [
+        make_tally(method=name, variance=(v, v, v / 2), axes=AXES | {"method": name})
+        for name, v in (("tally_train", 0.2), ("fedmd", 40.0))
+    ]
+    said = [
+        header_text(draw(make_artefact(*shown, kind="figure", plot="voting_theory")))
+        for shown in (runs, runs[:1])
+    ]
+    assert ["every row has its own vertical axis" in text for text in said] == [True, False]
+
+
+def test_no_point_is_drawn_far_from_its_bytes(make_tally, make_artefact):
+    """Eight of one accuracy and of 1 MB stand within 1.5 % of the axis, by their accuracies."""
+    ends = {f"fedavg(merge_every={n + 1})": 0.5 + n / 1000 for n in range(8)} | {"fedmd": 0.9}
+    runs = [
+        make_tally(
+            (0.1, 0.2, end), method=name, axes=AXES | {"method": name},
+            sent={"votes": 400_000_000 if name == "fedmd" else 4_000_000},
+        )
+        for name, end in ends.items()
+    ]  # fmt: skip
+    figure = draw(make_artefact(*runs, kind="figure", plot="pareto"))
+    (axes,) = figure.axes
+    found = sent_and_drawn(figure)
+    crowd = [found[round(0.5 + n / 1000, 3)] for n in range(8)]
+    assert crowd == sorted(crowd, reverse=True)
+    to_share = axes.transData + axes.transAxes.inverted()
+    (true, *drawn) = to_share.transform([(x, 0.5) for x in (1, *crowd)])[:, 0]
+    assert np.abs(drawn - true).max() == pytest.approx(0.015, rel=1e-6)
+    assert found[0.9] == pytest.approx(100)
 
 
 def test_the_axis_of_bytes_ends_where_the_names_of_the_last_points_do(make_tally, make_artefact):
@@ -138,12 +192,13 @@ def test_the_axis_of_bytes_ends_where_the_names_of_the_last_points_do(make_tally
     assert 0.7 <= share("A name so long that it has no room") < share("A") < 1
 
 
-def test_points_move_to_the_right_as_little_as_it_takes():
-    """In inches: markers are .09 wide, and .055 from bars; what meets nothing stays."""
-    x, y = np.array([1.0, 1.0, 1.02, 1.0]), np.array([1.0, 1.05, 2.0, 3.0])
-    assert to_the_right(x, y, y, y).tolist() == pytest.approx([1.0, 1.09, 1.02, 1.0])
+def test_points_that_would_hide_each_other_move_apart_by_little():
+    """In inches: by .04 from one to the next, or less; who meets nobody stays."""
+    x, y = np.array([1.0, 1.0, 1.02, 1.0]), np.array([1.0, 1.08, 2.0, 3.0])
+    assert apart(x, y, y, y, 1.0).tolist() == pytest.approx([0.98, 1.02, 1.02, 1.0])
     low = y - [0, 0, 0.96, 0]  # a bar down to the two side by side
-    assert to_the_right(x, y, low, y).tolist() == pytest.approx([1.0, 1.09, 1.145, 1.0])
+    assert apart(x, y, low, y, 1.0).tolist() == pytest.approx([0.96, 1, 1.06, 1.0])
+    assert apart(x, y, low, y, 0.01).tolist() == pytest.approx([0.99, 1, 1.03, 1.0])
 
 
 def test_a_name_alone_stands_at_the_right_of_its_point():
@@ -200,11 +255,46 @@ def test_a_setting_across_a_line_each_and_the_papers_numbers(make_tally, make_ar
     options = {"x": "method.probes_per_round", "per_class": True, "table": ["table6"]}
     options |= {"lines": ["method.name"], "levels": []}
     artefact = make_artefact(*runs, kind="figure", plot="accuracy_by_setting", options=options)
-    axes = draw(artefact, read_reference(path)).axes[0]
+    figure = draw(artefact, read_reference(path))
+    assert figure.legends[0].get_texts()[-1].get_text() == "reported in the paper"
+    axes = figure.axes[0]
     assert any(np.allclose(y, [0.5, 0.6]) for y in heights(axes))
     hollow = [line for line in axes.lines if list(line.get_ydata()) == [0.77]]
     assert [list(line.get_xdata()) for line in hollow] == [[2]]  # 20 probes, ten classes
     assert not any(0.66 in y for y in heights(axes)), "another public set"
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        ((80, 240), "with 4 × the public samples"),
+        ((80, 300), "with other public samples: 80 at 20, 300 at 60"),
+    ],
+)
+def test_the_papers_numbers_of_other_settings_say_so(
+    make_tally, make_artefact, tmp_path, theirs, said
+):
+    """Where runs with 20 and 60 public samples stand for the paper's with more."""
+    runs = [
+        make_tally(public={"size": n}, axes=AXES | {"method": "tally_train", "public.size": n})
+        for n in (20, 60)
+    ]
+    rows = (f"table8,mnist,,tally_train,accuracy,0.77,,public.size={n}\n" for n in theirs)
+    path = tmp_path / "reference.csv"
+    path.write_text(f"table,dataset,partition,method,metric,mean,std,where\n{''.join(rows)}")
+    ours = dict(zip(map(str, theirs), (20, 60), strict=True))
+    artefact = make_artefact(
+        *runs, kind="figure", plot="accuracy_by_setting",
+        labels={"public.size": "Public samples"},
+        options={"x": "public.size", "table": ["table8"]},
+        stands_for={"table": "table8", "axes": {"public.size": ours}},
+    )  # fmt: skip
+    figure = draw(artefact, read_reference(path))
+    label = figure.legends[0].get_texts()[-1].get_text().replace("\n", " ")
+    assert label == f"reported in the paper, {said}"
+    assert [
+        x for line in figure.axes[0].lines if 0.77 in line.get_ydata() for x in line.get_xdata()
+    ] == [20, 60]
 
 
 def test_lines_with_bars_stand_side_by_side(make_tally, make_artefact):

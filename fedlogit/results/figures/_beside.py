@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
+from scipy.sparse.csgraph import connected_components
 
-__all__ = ["MOVED", "line_shifts", "moved", "to_the_right"]
+__all__ = ["MOVED", "apart", "line_shifts", "moved"]
 
 MOVED = ", points moved sideways"
 """What a figure says of it, after what its bars are; the ticks are at the true places."""
 
-_MARKER = 0.09  # inches that a marker is wide
-_BAR = 0.055  # inches from a bar to a marker beside it, or to another bar
-_APART = 0.04  # inches between the ends of bars one above the other
+_STEP = 0.04  # inches from a bar to another beside it, if few stand side by side
+_HALF = 0.045  # inches from the middle of a marker to its ends, if its bar is no longer
+_APART = 0.02  # inches between the ends of bars one above the other
 _BESIDE = 0.018  # of the axis, between two lines that would hide each other's bars
 
 
@@ -49,24 +50,36 @@ def moved(places: pd.Series, shifts: Mapping[float, float], *, log: bool = False
     return places * np.exp(shift) if log else places + shift
 
 
-def to_the_right(x: np.ndarray, y: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Return where points stand across so that all are seen: none further left than it is.
+def apart(
+    x: np.ndarray, y: np.ndarray, low: np.ndarray, high: np.ndarray, most: float
+) -> np.ndarray:
+    """Return where points stand across so that bars do not hide each other, hardly moved.
 
-    One after the other, as given, each has the first free place: the first point stays.
+    Points whose bars or markers would meet at about one place stand side by side in the order
+    given, around their own places; many stand closer together, so that none is further than `most`
+    from its own.
 
     Args:
-        x: Where they are across, in inches, (n,).
+        x: Where they are across, in inches, rising, (n,).
         y: How high they are.
         low: The lower ends of their bars.
         high: The upper ends.
+        most: How far a point may be moved.
     """
     places = x.copy()
-    for i in range(1, len(x)):
-        needed = np.where(np.abs(y[:i] - y[i]) < _MARKER, _MARKER, 0.0)
-        bars_meet = (low[:i] <= high[i] + _APART) & (low[i] <= high[:i] + _APART)
-        needed = np.maximum(needed, np.where(bars_meet, _BAR, 0.0))
-        choices = [x[i], *(beside for beside in places[:i] + needed if beside > x[i])]
-        places[i] = min(
-            place for place in choices if (np.abs(place - places[:i]) >= needed - 1e-9).all()
-        )
+    ends = np.minimum(low, y - _HALF), np.maximum(high, y + _HALF)
+    for group in _hidden_groups(x, *ends):
+        around = np.arange(len(group)) - (len(group) - 1) / 2
+        places[group] += around * min(_STEP, most / max(around[-1], 0.5))
     return places
+
+
+def _hidden_groups(x: np.ndarray, low: np.ndarray, high: np.ndarray) -> Iterator[list[int]]:
+    """Yield the points that would hide each other, directly or by way of others; two at least."""
+    near = np.abs(x[:, None] - x[None]) < _STEP
+    meet = (low[:, None] <= high[None] + _APART) & (low[None] <= high[:, None] + _APART)
+    _, group = connected_components(near & meet, directed=False)
+    for one in np.unique(group):
+        members = np.flatnonzero(group == one)
+        if len(members) > 1:
+            yield list(members)

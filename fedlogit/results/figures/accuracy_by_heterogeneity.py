@@ -73,7 +73,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     handles = [method_handle(artefact, *item) for item in styles.items()]
     handles += [reference_handle(artefact)] if has_reference else []
     handles += _paper_handles(reported(artefact)) if has_paper else []
-    title(figure, artefact, frame, bars_note(frame))
+    of_reference = frame.loc[frame["method"] == REFERENCE, "seed"].nunique()
+    band = "band of the dashed line: likewise" if has_reference and of_reference > 1 else ""
+    title(figure, artefact, frame, bars_note(frame), band)
     legend(figure, handles)
     return figure
 

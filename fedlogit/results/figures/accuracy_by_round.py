@@ -47,6 +47,8 @@ CELL = ("dataset", "partition", "method")
 _NEAR = 0.12  # of what a row spans: how far below the best a method may end to be shown enlarged
 _BANDS = 5  # of methods that can be told apart in a panel
 _BAR = 0.022  # of the rounds, from a bar to the next
+_THIN = 1.1  # points, of a line that crosses many
+_TICK_ROOM = 0.09  # of the rounds, that the number of the last one needs
 _FEWEST = 6  # tested rounds of a panel to enlarge: of fewer, two points would be left
 _FEW = 3  # panels in a row: titles of more are in two lines
 
@@ -127,8 +129,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
             _name_vertical_axis(row, label)
     _name_horizontal_axes(grid)
     lower = "lower panels: the last rounds of the methods that end near the best" if late else ""
+    lower += ", each panel with its own vertical axis" if late and len(columns) > 1 else ""
     left_out = log_axis_note(shown[artefact.metric], log=options.log)
-    title(figure, artefact, final, band_note(shown, bars=not bands), lower, left_out)
+    spread = band_note(shown, bars=not bands)
+    spread += (
+        "; band of the dashed line: likewise" if spread and has_reference and not bands else ""
+    )
+    title(figure, artefact, final, spread, lower, left_out)
     legend(figure, _handles(artefact, shown, lines, has_reference))
     return figure
 
@@ -236,18 +243,33 @@ def _draw_lines(axes: Axes, runs: pd.DataFrame, lines: _Lines) -> None:
                 axes.axhspan(low, high, color=colour, alpha=0.15, lw=0, zorder=0)
         every = max(1, len(band) // 8)
         axes.plot(
-            band.index, band["mean"], color=colour, marker=marker, ls=dash, markevery=every, ms=4.5
+            band.index,
+            band["mean"],
+            color=colour,
+            marker=marker,
+            ls=dash,
+            markevery=every,
+            ms=4.5,
+            lw=1.6 if lines.bands else _THIN,
         )
         if lines.bands:
             axes.fill_between(band.index, band["min"], band["max"], color=colour, alpha=0.15, lw=0)
         elif measured["seed"].nunique() > 1:
-            _, low, high = band.iloc[-1]
-            axes.vlines(last * (1.01 + place * _BAR), low, high, color=colour, lw=2)
+            mean, low, high = band.iloc[-1]
+            x = last * (1.01 + place * _BAR)
+            axes.vlines(x, low, high, color=colour, lw=2)
+            axes.plot([x], [mean], color=colour, marker=marker, ms=4.5, ls="")
+    if len(measured):
+        _tick_rounds(axes, 0, int(last))
+
+
+def _tick_rounds(axes: Axes, first: int, last: int) -> None:
+    """Write the last round below the axis, and rounds before it that are not too near."""
     # A single round has one tick; with two, they would be at fractions.
     ticks = MaxNLocator(integer=True, nbins=6, steps=[1, 2, 4, 5, 10], min_n_ticks=1)
-    axes.xaxis.set_major_locator(ticks)
-    if not lines.bands:  # bars stand where no round is
-        axes.set_xticks([tick for tick in ticks.tick_values(0, last) if 0 < tick <= last])
+    room = _TICK_ROOM * (last - first)
+    before = [t for t in ticks.tick_values(first, last) if max(first, 1) <= t < last - room]
+    axes.set_xticks([*before, last])
 
 
 def _shade_warm_up(axes: Axes, runs: pd.DataFrame) -> None:
@@ -301,6 +323,7 @@ def _enlarge(axes: Axes, late: _Late, metric: str) -> None:
     first, last = late.rounds["round"].min(), late.rounds["round"].max()
     axes.set_title(f"rounds {first}–{last}")
     axes.tick_params(labelleft=True)
+    _tick_rounds(axes, int(first), int(last))
     for limits, least, most in (
         (axes.set_xlim, first, last),
         (axes.set_ylim, min(ends), max(ends)),
@@ -334,10 +357,14 @@ def _handles(
     artefact: Artefact, shown: pd.DataFrame, lines: _Lines, has_reference: bool
 ) -> list[Artist]:
     """Return the entries of the legend."""
-    handles: list[Artist] = [
-        method_handle(artefact, name, line._replace(dash="--") if name in lines.once else line)
-        for name, line in lines.strokes.items()
-    ]
+    continued = lines.once if set(lines.strokes) - set(lines.once) else ()
+    handles: list[Artist] = []
+    for name, line in lines.strokes.items():
+        stroke = line._replace(dash="--") if name in lines.once else line
+        handle = method_handle(artefact, name, stroke)
+        if name in continued:
+            handle.set_label(f"{handle.get_label()}, its one round continued")
+        handles.append(handle)
     handles += [reference_handle(artefact)] if has_reference else []
     if artefact.read_options(ByRound).shade_warm_up and "seconds_probe" in shown:
         handles.append(Patch(color=PALETTE["grey"], alpha=0.18, lw=0, label="warm-up of CELM"))

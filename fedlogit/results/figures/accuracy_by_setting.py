@@ -17,6 +17,7 @@ from matplotlib.lines import Line2D
 from fedlogit.errors import FedlogitError
 from fedlogit.papers.artefact import Artefact, RunRef
 from fedlogit.papers.options import BySetting
+from fedlogit.papers.published import place_of
 from fedlogit.results.collect import collect, summarise
 from fedlogit.results.figures._beside import MOVED, line_shifts, moved
 from fedlogit.results.figures._legend import (
@@ -73,6 +74,13 @@ class _Style(NamedTuple):
         return moved(x, self.shifts, log=self.log)
 
 
+class _Report(NamedTuple):
+    """Where a number of the paper is drawn, and where the paper has it."""
+
+    here: float
+    in_paper: float
+
+
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     """Draw the mean over seeds, bars of one standard deviation, the paper's numbers hollow.
 
@@ -99,12 +107,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     panels = values(shown, "panel")
     size = _PANEL if len(panels) > 1 else _ALONE
     figure, grid = new_figure(1, len(panels), panel=size, share_y=True)
-    has_paper, levels = False, dict[str, DrawnLevel]()
+    reports, levels = list[_Report](), dict[str, DrawnLevel]()
     for axes, panel in zip(grid.flat, panels, strict=True):
         here = shown[shown["panel"] == panel]
         for (line, metric), style in looks.items():
             _line(axes, here[here["line"] == line], metric, style)
-        has_paper |= _paper(axes, artefact, here, options, metrics, looks, reference)
+        reports += _paper(axes, artefact, here, options, metrics, looks, reference)
         levels |= draw_levels(
             axes, artefact, frame[level], panel, metrics, options.levels,
             colours if _of_methods(options) else {},
@@ -120,7 +128,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     left_out = log_axis_note(placed["x"], log=options.log)
     title(figure, artefact, frame, bars_note(frame) + sideways, left_out)
     handles = _shortened(_handles(artefact, looks, len(metrics) > 1, levels), common)
-    legend(figure, [*handles, *([published_handle(reported(artefact))] if has_paper else [])])
+    theirs = _reported(artefact, options.x, reports)
+    legend(figure, [*handles, *([published_handle(theirs)] if reports else [])])
     return figure
 
 
@@ -223,13 +232,13 @@ def _paper(
     metrics: tuple[str, ...],
     looks: Mapping[tuple[str, str], _Style],
     reference: pd.DataFrame | None,
-) -> bool:
-    """Add the paper's numbers where their runs stand; return whether there are any."""
+) -> list[_Report]:
+    """Add the paper's numbers where their runs stand; return where these and the paper's are."""
     if reference is None or not options.table:
-        return False
+        return []
     there = reference[reference["table"].isin(options.table) & reference["metric"].isin(metrics)]
     stands_in = values_here(artefact)
-    found = False
+    found = []
     for published in published_numbers(there):
         same = matching_runs(runs, published, stands_in)
         if same[["x", "line"]].drop_duplicates().shape[0] != 1:
@@ -239,8 +248,25 @@ def _paper(
             style.moved(same["x"].iloc[:1]), [published["mean"]], style.stroke.marker, mfc="white",
             mec=style.stroke.colour, ms=8, mew=1.3, zorder=2,
         )  # fmt: skip
-        found = True
+        x = same["x"].iloc[0]
+        in_paper = place_of(published).get(options.x) if options.x in stands_in else None
+        classes = same["classes"].iloc[0] if options.per_class else 1
+        found.append(_Report(x, x if in_paper is None else float(in_paper) / classes))
     return found
+
+
+def _reported(artefact: Artefact, setting: str, reports: Sequence[_Report]) -> str:
+    """Return what the paper's numbers are called, and if they are of another setting, of which."""
+    name, what = reported(artefact), artefact.label(setting)
+    what = what[0].lower() + what[1:]
+    ratios = {round(one.in_paper / one.here, 6) for one in reports if one.here}
+    if all(one.in_paper == one.here for one in reports):
+        return name
+    if len(ratios) == 1:
+        return f"{name}, with {ratios.pop():g} × the {what}"
+    pairs = sorted({(one.here, one.in_paper) for one in reports})
+    listed = ", ".join(f"{theirs:,g} at {here:,g}" for here, theirs in pairs)
+    return f"{name}, with other {what}: {listed}"
 
 
 def _label_horizontal_axis(

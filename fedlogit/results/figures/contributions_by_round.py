@@ -13,7 +13,13 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.axis_values import run_place
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._legend import legend
-from fedlogit.results.figures._panels import panel_name, runs_of, seeds_if_fewer, title
+from fedlogit.results.figures._panels import (
+    own_axes_note,
+    panel_name,
+    runs_of,
+    seeds_if_fewer,
+    title,
+)
 from fedlogit.results.runs.run import Run
 from fedlogit.results.style import CATEGORIES, GREY, new_figure
 
@@ -51,7 +57,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes_row[0].set_ylabel("Contribution [share]")
     for axes in grid[-1]:
         axes.set_xlabel("Round")
-    title(figure, artefact, numbers, "one line per client and seed")
+    own_axes = own_axes_note(list(grid[:, 0]), "row")
+    title(figure, artefact, numbers, "one line per client and seed", own_axes)
     looks = [(role or "other client", *look[:2]) for role, look in _LOOKS.items()]
     legend(figure, [Line2D([], [], color=c, ls=s, label=label) for label, c, s in looks])
     return figure

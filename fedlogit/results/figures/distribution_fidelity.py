@@ -12,7 +12,7 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.results.bubbles import bubbles
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._legend import legend
-from fedlogit.results.figures._panels import in_per_cent, panel_name, runs_of, title
+from fedlogit.results.figures._panels import in_per_cent, own_axes_note, panel_name, runs_of, title
 from fedlogit.results.metrics.celm import final_evidence
 from fedlogit.results.style import CATEGORIES, look, new_figure
 
@@ -35,11 +35,13 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         bubbles(row[1], found, largest, colour=_ESTIMATED)
         _margins(row[2], true.sum(axis=1), found.sum(axis=1), "Client")
         _margins(row[3], true.sum(axis=0), found.sum(axis=0), "Class")
+        row[0].set_xlabel(f"Class (largest bubble of the row: {largest:.1%})")
         row[0].set_title(f"{panel_name(artefact, ref)}: true")
         row[1].set_title("estimated by CELM")
         row[2].set_title("share of each client")
         row[3].set_title("share of each class")
-    title(figure, artefact, collect(artefact), "area of a bubble: share of all samples")
+    own_axes = own_axes_note(list(grid[:, 2:].flat), "panel of bars")
+    title(figure, artefact, collect(artefact), "area of a bubble: share of all samples", own_axes)
     handles = [
         Line2D([], [], color=colour, marker="o", lw=0, label=label)
         for colour, label in ((_TRUE, "true"), (_ESTIMATED, "estimated by CELM"))

@@ -15,7 +15,7 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.results.analyses.normality import KINDS, standardised
 from fedlogit.results.collect import collect
 from fedlogit.results.figures._legend import legend
-from fedlogit.results.figures._panels import panels_of, title
+from fedlogit.results.figures._panels import own_axes_note, panels_of, title
 from fedlogit.results.style import CATEGORIES, INK, new_figure
 
 __all__ = ["draw", "quantiles"]
@@ -51,7 +51,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         below.set_xlabel("Logit, standardised within client and class")
     grid[0, 0].set_ylabel("Quantile of logits")
     grid[1, 0].set_ylabel("Density")
-    title(figure, artefact, collect(artefact))
+    title(figure, artefact, collect(artefact), own_axes_note(list(grid[1]), "histogram"))
     legend(figure, grid[0, 0].get_legend_handles_labels()[0])
     return figure
 

@@ -35,7 +35,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         if len(datasets) > 1:  # the subtitle names a single one
             axes.set_title(artefact.label(dataset))
     shown_metric = metric_name(artefact, artefact.metric)
-    title(figure, artefact, frame, f"{shown_metric} [%]; bold: best of a column")
+    bold = "bold: highest mean of a column; rows by mean; standard deviations in the table"
+    title(figure, artefact, frame, f"{shown_metric} [%]; {bold}")
     return figure
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -17,10 +18,17 @@ from fedlogit.papers.artefact import Artefact
 from fedlogit.papers.options import Pareto
 from fedlogit.papers.schema import JUDGED_SCALE
 from fedlogit.results.collect import collect, competitors, summarise
-from fedlogit.results.figures._beside import to_the_right
+from fedlogit.results.figures._beside import apart
 from fedlogit.results.figures._label_placement import NEAR, Obstacle, anchors, place, width_of
 from fedlogit.results.figures._legend import family_look, legend, published_handle
-from fedlogit.results.figures._panels import axis_label, bars_note, format_axis, title, values
+from fedlogit.results.figures._panels import (
+    axis_label,
+    bars_note,
+    format_axis,
+    own_axes_note,
+    title,
+    values,
+)
 from fedlogit.results.metrics import metric_of
 from fedlogit.results.style import GREY, INK, wrapped_panels
 from fedlogit.results.verdicts.published import unambiguous
@@ -30,10 +38,10 @@ __all__ = ["draw", "frontier"]
 _FRONT = "Pareto front: no method needs fewer bytes and is as accurate"
 _ALONE, _BESIDE_OTHERS = (5.5, 3.2), (4.5, 3.6)  # inches that a panel's axes have, about
 _AROUND = (0.7, 0.6)  # inches for the numbers and names of its axes
-_MOVED = 0.15  # inches that points there may stand to the right of where they are
-_MARK = 0.06  # inches from the middle of a marker to its edge
+_MOVED = 0.015  # of the horizontal axis, that a point may stand from its payload
+_MARK = 0.05  # inches from the middle of a marker to its edge
 _FAR = 0.5  # of the largest payload: from there on, names need room beyond all points
-_ROOM = 0.3  # of the horizontal axis, for these names, at most
+_ROOM = 0.12  # of the horizontal axis, for these names, at most; longer ones stand at the left
 _ON_WHITE = withStroke(linewidth=1.5, foreground="white")  # where a grid line crosses a name
 _LINE = {"arrowstyle": "-", "color": GREY, "lw": 0.6, "shrinkA": 1.0, "shrinkB": 3.0}
 _FEW = 2  # powers of ten on an axis; if there are fewer, more is written on it
@@ -45,8 +53,9 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     At scale ``paper`` the paper's points are there, too, hollow.
 
     The horizontal axis is logarithmic above the smallest payload; methods that send nothing stand
-    at its left end, at 0. A method that would hide another of about the same payload stands to its
-    right: further left it would seem to beat the frontier. Bars are standard deviations over seeds.
+    at its left end, at 0. Methods of about the same payload whose bars would hide each other stand
+    side by side, the most accurate first, no further from their payload than 1.5 % of the axis; the
+    subtitle says how far that is in bytes. Bars are standard deviations over seeds.
     """
     options = artefact.read_options(Pareto)
     if artefact.scale != JUDGED_SCALE:
@@ -57,12 +66,12 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     size = _ALONE if len(panels) == 1 else _BESIDE_OTHERS
     panel_size = (size[0] + _AROUND[0], size[1] + _AROUND[1])
     figure, grid, drawn = wrapped_panels(len(panels), 2, panel=panel_size)
-    has_paper = moves = False
+    has_paper, moved = False, 0.0
     for axes, panel in zip(drawn, panels, strict=True):
         points = _points(frame[frame[by] == panel], artefact.metric, options.x)
         theirs = _published(reference, options, panel, list(points["method"]), artefact.metric)
         has_paper |= len(theirs) > 0
-        moves |= _panel(axes, artefact, points, theirs, size)
+        moved = max(moved, _panel(axes, artefact, points, theirs, size))
         if by != "dataset" or len(panels) > 1:  # the subtitle names a single data set
             axes.set_title(artefact.label(panel))
         axes.set_xlabel(_horizontal_label(artefact, options.x))
@@ -71,10 +80,19 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
         axes.set_ylabel(axis_label(artefact, artefact.metric))
     handles = [Line2D([], [], color=INK, lw=1.1, ls="--", label=_FRONT)]
     handles += [published_handle("reported in the paper")] if has_paper else []
-    moved = "points that would hide each other moved to the right" if moves else ""
-    title(figure, artefact, frame, bars_note(frame), moved)
+    title(figure, artefact, frame, bars_note(frame), _moved_note(moved), own_axes_note(drawn))
     legend(figure, handles)
     return figure
+
+
+def _moved_note(share: float) -> str:
+    """Return that points were moved, and by which share of their bytes at most; if any were."""
+    if not share:
+        return ""
+    return (
+        "points of about equal bytes stand side by side, of equal ones the most accurate first,"
+        f" at most {math.ceil(100 * share)}% from their bytes"
+    )
 
 
 def _horizontal_label(artefact: Artefact, metric: str) -> str:
@@ -130,11 +148,11 @@ def _panel(
     points: pd.DataFrame,
     theirs: pd.DataFrame,
     size: tuple[float, float],
-) -> bool:
-    """Draw a panel; return whether a point stands beside where it is."""
+) -> float:
+    """Draw a panel; return how far points stand from their payloads at most, as a share of them."""
     far = points[points["payload"] >= _FAR * points["payload"].max()]
     names = [NEAR + width_of(artefact.label(method)) for method in far["method"]]
-    _limit(axes, points, theirs, min(_ROOM, (_MOVED + max(names)) / size[0]))
+    _limit(axes, points, theirs, min(_ROOM, _MOVED + max(names) / size[0]))
     points = points.assign(x=_beside(axes, points, size))
     for row in theirs.to_dict("records"):
         colour, marker = family_look(row["method"])
@@ -145,14 +163,15 @@ def _panel(
         colour, marker = family_look(row["method"])
         spread = None if np.isnan(row["std"]) else row["std"]
         axes.errorbar(
-            row["x"], row["mean"], yerr=spread, color=colour, marker=marker, ms=7,
-            capsize=2.5, zorder=4,
+            row["x"], row["mean"], yerr=spread, color=colour, marker=marker, ms=7.5, mec="white",
+            mew=0.4, elinewidth=1.2, zorder=4,
         )  # fmt: skip
     best = _front(points)
     axes.step(best["payload"], best["mean"], where="post", color=INK, lw=1.1, ls="--", zorder=1)
     _ticks(axes, _smallest_payload(points))
     _write_names(axes, artefact, points, size)
-    return bool((points["x"] != points["payload"]).any())
+    sent = points[points["payload"] > 0]
+    return float((sent["x"] / sent["payload"] - 1).abs().max()) if len(sent) else 0.0
 
 
 def _limit(axes: Axes, points: pd.DataFrame, theirs: pd.DataFrame, room: float) -> None:
@@ -171,12 +190,12 @@ def _limit(axes: Axes, points: pd.DataFrame, theirs: pd.DataFrame, room: float) 
 
 
 def _beside(axes: Axes, points: pd.DataFrame, size: tuple[float, float]) -> pd.Series:
-    """Return where points stand across: at their payloads, or as little to the right as it takes.
+    """Return where points stand across: at their payloads, or beside those that they would hide.
 
     They come by rising payload, the best of one payload first.
     """
     where, low, high = _ends(axes, points["payload"], points, size)
-    moved = to_the_right(where[:, 0], where[:, 1], low[:, 1], high[:, 1])
+    moved = apart(where[:, 0], where[:, 1], low[:, 1], high[:, 1], _MOVED * size[0])
     x = pd.Series(_places(axes, moved / size[0]), points.index)
     return points["payload"].where(moved == where[:, 0], x)
 

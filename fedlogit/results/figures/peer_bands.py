@@ -32,7 +32,10 @@ CELL = ("dataset", "method")
 
 _ACROSS = 5  # panels in a row, at most
 _FAINT = "#9a9a9a"
-_BANDS = {"std": "± one standard deviation", "range": "from the minimum to the maximum over peers"}
+_BANDS = {
+    "std": "± one standard deviation over peers",
+    "range": "from the minimum to the maximum over peers",
+}
 
 
 def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
@@ -59,7 +62,8 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     name_axes(grid, drawn, "Round", axis_label(artefact, "accuracy"))
     title(figure, artefact, collect(artefact), f"{', '.join(map(str, peers))} peers")
     grey = {artefact.label(name): dash for name, dash in _beside(frame, options)}
-    legend(figure, _handles(options.band, grey))
+    averaged = ", mean over seeds" if frame["seed"].nunique() > 1 else ""
+    legend(figure, _handles(_BANDS[options.band] + averaged, grey))
     return figure
 
 
@@ -91,7 +95,7 @@ def _draw_band(axes: Axes, own: pd.DataFrame, colour: str, band: str) -> None:
 def _handles(band: str, grey: Mapping[str, str]) -> list[Line2D | Patch]:
     return [
         Line2D([], [], color=INK, label="mean over peers"),
-        Patch(color=GREY, alpha=0.3, lw=0, label=_BANDS[band]),
+        Patch(color=GREY, alpha=0.3, lw=0, label=band),
         *(
             Line2D([], [], color=_FAINT, lw=1.1, ls=d, label=f"mean of {n}")
             for n, d in grey.items()

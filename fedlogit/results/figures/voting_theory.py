@@ -17,6 +17,7 @@ from fedlogit.results.figures._panels import (
     in_per_cent,
     log_axis_note,
     log_ticks,
+    own_axes_note,
     panels_of,
     title,
 )
@@ -90,6 +91,7 @@ def draw(artefact: Artefact, reference: pd.DataFrame | None) -> Figure:
     notes += ["" if "theory_bound" in measured else no_bound, band_note(frame)]
     variances = [name for name, *_ in _PANELS[2][2] if name in measured]
     notes.append(log_axis_note(frame[variances]))
+    notes += [note for column in grid.T if (note := own_axes_note(list(column), "row"))][:1]
     title(figure, artefact, collect(artefact), *notes)
     handles = [Line2D([], [], color=c, ls=ls, label=label) for _, label, c, ls in seen]
     legend(figure, handles)

@@ -53,8 +53,8 @@ _LOOKS: dict[str, _Look] = {
 _SUBTITLE = (
     "Left: accuracies and other shares; vertical lines are the 90 % intervals behind the verdicts"
     " (a triangle: it goes on), the grey band is ±3 points, ticks at the bottom are numbers not"
-    " run. Right: all numbers, by the paper's table, and how many have a verdict. The legend counts"
-    " all, too."
+    " run. Right: all numbers, by the paper's table, and how many are decided: neither inconclusive"
+    " nor of a single run. The legend counts all, too."
 )
 _SIZE = 5.0
 _LOWEST, _HIGHEST = -0.04, 1.01  # of the left part's vertical axis
@@ -188,12 +188,13 @@ def _bars(axes: Axes, found: pd.DataFrame, papers: Mapping[str, Paper]) -> None:
             **_bar(look),
         )  # fmt: skip
         start = start + found[outcome]
-    judged = found[list(VERDICTS)].sum(axis=1)
-    for place, done, total in zip(places, judged, start, strict=True):
-        axes.text(total + 0.6, place, f"{done} of {total}", va="center", size=8.5, color=GREY)
+    decided = found[list(DECISIVE)].sum(axis=1)
+    for place, done, total in zip(places, decided, start, strict=True):
+        written = f"{done} of {total} decided"
+        axes.text(total + 0.6, place, written, va="center", size=8.5, color=GREY)
     axes.set_yticks(places, labels, size=9)
     axes.tick_params(left=False)
-    axes.set(xticks=[], ylim=(y + 0.6, -0.7), xlim=(0, start.max() + 6))
+    axes.set(xticks=[], ylim=(y + 0.6, -0.7), xlim=(0, 1.3 * start.max()))
     axes.spines[["left", "bottom"]].set_visible(False)
     axes.grid(False)
 
