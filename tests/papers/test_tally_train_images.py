@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fedlogit.papers import expand, load_paper
-from fedlogit.results.verdicts import claim_evidence, claims
+from fedlogit.results.verdicts import claim_evidence, claim_names, claims
 
 ROOT = Path(__file__).resolve().parents[2]
 PAPER = load_paper("tally_train", ROOT / "workflow" / "papers")
@@ -188,6 +188,7 @@ def test_every_claim_speaks_of_runs_that_the_scale_has(scale, monkeypatch):
     CIFAR-10; at paper, only CIFAR-100.
     """
     seen, lacking = set(), set()
+    monkeypatch.setattr(claim_names, "measured_on", lambda artefact: "test")
     for artefact in expand(PAPER, scale):
         read = artefact.as_artefact("runs")
         options = [c.options for c in read.claims.values()]
