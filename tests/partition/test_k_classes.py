@@ -67,6 +67,12 @@ def test_without_room_the_lost_classes_are_noted():
     assert any("(2 lost)" in note for note in split.notes)  # 10 classes, 4 × 2 places
 
 
+def test_clients_with_fewer_samples_than_private_size_are_counted():
+    labels, parts = np.zeros(20, int), [np.arange(10), np.arange(10, 14), np.arange(14, 20)]
+    *_, note = get("k_classes(1, private_size=10)").notes(labels, parts)
+    assert "2 of 3 clients hold fewer than private_size = 10 samples (the smallest 4)" in note
+
+
 def test_a_remainder_goes_to_the_first_classes():
     counts = make_split(
         np.repeat(np.arange(3), 20), 3, "k_classes(3, private_size=11)", 2, 0

@@ -11,7 +11,7 @@ from fedlogit.papers import Plan
 from fedlogit.results.closing import closing, where_to_look
 from fedlogit.results.formatting import write_text
 from fedlogit.results.summary import overview
-from fedlogit.results.verdicts.compare import read_comparison
+from fedlogit.results.verdicts.compare import read_comparison, runs_behind
 
 PAPERS = Path(__file__).parents[2] / "workflow/papers"
 AVERAGE = "table1,mnist,k_classes(2),average,accuracy,.8,,,.6,,-.2,1,{}"
@@ -137,3 +137,12 @@ def test_missing_or_damaged_claims_are_one_line(tmp_path, text, why):
 def test_a_language_model_has_validation_accuracy(said):
     row = "table3,wikitext2,,lm_fedavg,tail_accuracy,.15,,,.14,,-.01,1,reduced scale"
     assert ": validation accuracy, mean over the last" in said(tally_train=[row])[1]
+
+
+def test_runs_behind_a_comparison_are_each_named_once(tmp_path):
+    lines = [f"{runs},{AVERAGE.format('inconclusive')}" for runs in ("b a", "c b")]
+    path = write_text(tmp_path / "compare.csv", "\n".join([f"runs,{HEAD}", *lines]))
+    assert runs_behind(path) == ["a", "b", "c"]
+    path = write_text(tmp_path / "older.csv", "\n".join([HEAD, AVERAGE.format("inconclusive")]))
+    with refused("older.csv: column 'runs' is missing; run make redraw"):
+        runs_behind(path)

@@ -19,7 +19,7 @@ from fedlogit.results.verdicts.comparison_table import (
     comparison_table,
     tables_in_percent,
 )
-from fedlogit.results.verdicts.published import read_reference
+from fedlogit.results.verdicts.published import read_reference, unambiguous
 from fedlogit.results.verdicts.rules import VERDICT_RULE
 
 REPOSITORY = Path(__file__).parents[2]
@@ -34,6 +34,15 @@ def reference(tmp_path):
         return read_reference(path)
 
     return make
+
+
+def test_only_a_place_with_different_numbers_is_ambiguous():
+    methods = ["average", "uwa", "uwa", "meta_model", "meta_model"]
+    numbers = pd.DataFrame({"method": methods, "mean": [0.8, 0.9, 0.9, 0.6, 0.7]})
+    assert unambiguous(numbers, ["method"]).to_dict("list") == {
+        "method": ["average", "uwa"],
+        "mean": [0.8, 0.9],
+    }
 
 
 def test_a_number_is_joined_with_its_runs(make_run, make_artefact, reference):
