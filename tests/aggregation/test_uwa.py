@@ -140,6 +140,10 @@ def test_a_kernel_density_is_the_mean_of_gaussians_on_the_samples():
 def test_em_without_two_samples_has_no_density():
     mixture = fit_em(torch.zeros(1, 3), 2, floor=1e-3, seed=0)
     assert mixture.log_density(torch.zeros(1, 3)).tolist() == [-math.inf]
+    of_two = fit_em(torch.tensor([[-1.0], [1.0]]), 1, floor=1e-3, seed=0)
+    assert of_two.log_density(torch.zeros(1, 1)).item() == pytest.approx(
+        -0.5 * math.log(2 * math.pi)
+    )
 
 
 def test_logits_too_large_for_a_mixture_are_divergence():

@@ -74,7 +74,13 @@ def test_a_number_names_its_runs_their_hours_and_the_versions_of_their_code(
     assert ours["code_versions"] == "0.1.0+abc; 0.2.0+def"
     assert ours["runs"] == " ".join(sorted(run.dir.name.rpartition("-")[2] for run in runs))
     assert np.isnan(other["hours"])
-    assert other["code_versions"] == other["runs"] == ""
+    assert other["code_versions"] == other["runs"] == other["counterpart"] == ""
+
+
+def test_tables_keep_the_order_of_the_published_numbers(make_run, make_artefact, reference):
+    lines = [f"{table},mnist,k_classes(2),average,accuracy,0.8," for table in ("table2", "table1")]
+    rows = compare([make_artefact(make_run(0.8))], reference(*lines))
+    assert rows["table"].tolist() == ["table2", "table1"]
 
 
 # Seeds .818, .820, .822: s = .002. With a paper's ± of .002 and n = 3 the 90 % interval is
